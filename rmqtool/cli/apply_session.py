@@ -45,7 +45,7 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     """Plans, prints and, with --apply, does it.
 
     Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed, was not carried
-    out as the check of its result found problems, or was and does not prove all queue offsets. Raises
+    out as the check of its result found problems, or was and leaves something (`Plan.leaves_harm`). Raises
     `UsageError`, `LockedError` (exit 5), `PlanRefusedError` (1), `NewerFormatError` (6), `StoreIOError` (4).
     """
     options.check()
@@ -106,7 +106,7 @@ def _run(
             save_plan(store, planned, options.save_plan, progress.advance)
     if not options.apply:
         show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
-        return ExitCode.DAMAGE if planned.edits or planned.plan.refusal else ExitCode.OK
+        return ExitCode.DAMAGE if planned.edits or planned.plan.leaves_harm else ExitCode.OK
     if not _believed(context, planned, options):
         show_plan(context, order, options, planned, Outcome())
         return ExitCode.DAMAGE
@@ -118,7 +118,7 @@ def _run(
     show_plan(context, order, options, planned, outcome)
     if outcome.left_out:
         return ExitCode.INCOMPLETE
-    return ExitCode.DAMAGE if planned.plan.refusal or planned.plan.unproven_offsets else ExitCode.OK
+    return ExitCode.DAMAGE if planned.plan.leaves_harm else ExitCode.OK
 
 
 def _believed(context: Context, planned: Planned, options: ChangeOptions) -> bool:

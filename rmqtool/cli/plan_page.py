@@ -13,7 +13,7 @@ from rmqtool.store.coverage import reason_of, unreadable
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
@@ -118,7 +118,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     if plan.refusal is not None:
         page.line(f"A broker {plan.release} refuses this store: {plan.refusal}", "bold red")
     if not plan.changes:
-        page.line("Nothing to change.", "" if plan.refusal else "bold green")
+        page.line("Nothing to change.", "" if plan.leaves_harm else "bold green")
     else:
         count = len(plan.changes)
         page.heading(f"{count} {'change' if count == 1 else 'changes'}")
@@ -134,6 +134,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     _costs(context, page, planned)
     if plan.checked is not None:
         _check(page, plan.checked)
+        _remains(page, plan.checked.remains)
     page.heading("Plan")
     page.facts(
         [
@@ -234,6 +235,17 @@ def _check(page: Any, checked: Checked) -> None:
         page.line(f"  {one}")
     if checked.more:
         page.line(f"  and {checked.more} more")
+
+
+def _remains(page: Any, remains: Sequence[str]) -> None:
+    """Harm that stays when all is done."""
+    if not remains:
+        return
+    page.heading("Left as it is: do not start a broker on the result before you have judged this", "bold red")
+    for one in remains[:_MANY]:
+        page.line(f"  {one}")
+    if len(remains) > _MANY:
+        page.line(f"  and {len(remains) - _MANY} more (--format json lists all)")
 
 
 def _next(options: ChangeOptions, planned: Planned) -> str | None:

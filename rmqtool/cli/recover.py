@@ -94,7 +94,7 @@ def command(
 
     Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to
     the store itself (--in-place --backup), which rmqtool undo takes back. The exit code is 1 even then where
-    messages may stand at other queue offsets than before, and the plan names their queues.
+    messages may stand at other queue offsets than before, or a start would still do harm: the plan says so.
     """
     from rmqtool.cli.apply_session import carry_out
     from rmqtool.store.names import escape_name

@@ -122,12 +122,13 @@ class Checked(_Data):
     """What looked at the result of a plan before anything was written.
 
     by: what was done, a line each. problems: what speaks against the plan, the first of them; more: how many
-    there are beyond these.
+    there are beyond these. remains: harm that a start would do to the store as it is, and to the result too.
     """
 
     by: tuple[str, ...]
     problems: tuple[str, ...] = ()
     more: int = 0
+    remains: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:
@@ -140,8 +141,8 @@ class Plan(_Data):
 
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
-    unproven_offsets: what may have moved in it, although no check finds that. checked: None where nothing
-    would change, or nobody looked. refusal: why a broker of the release does not
+    unproven_offsets: what may have moved in it, although no check finds that. checked: None where nobody
+    looked, or nothing would change and a start does no harm. refusal: why a broker of the release does not
     start here, of a plan that leaves the store as a broker does.
     """
 
@@ -160,6 +161,12 @@ class Plan(_Data):
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
     checked: Checked | None = None
+
+    @property
+    def leaves_harm(self) -> bool:
+        """Whether the store is not in order, or not known to be, when all is done."""
+        remains = self.checked is not None and self.checked.remains
+        return bool(self.refusal or self.unproven_offsets or remains)
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 

@@ -295,17 +295,26 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         new = {(code, path) for code, path in new if code != "CQ-SHIFT" or "/%LMQ%" not in path}
         if new:
             asked.breaks("keep-verify", f"{len(new)} new errors, {sorted(new)[:3]}")
+    left = _remains(summary)
+    if left and done.exit_code == 0:
+        asked.breaks("keep-said", f"exit 0, and harm remains: {left[0]}")
     for release in RELEASES:
-        _safe_as_before(asked, target, release)
+        _safe_as_before(asked, target, release, left)
     second = asked.ask("recover", target, "--json")
     changes = document(second).get("rows", [])
-    if second.exit_code != 0 or changes:
+    same = second.exit_code == 1 and left and _remains(document(second).get("summary", {})) == left
+    if changes or (second.exit_code != 0 and not same):
         named = ("path", "why", "message")
         first = {name: str(one.get(name))[:150] for one in changes[:1] for name in named}
         asked.breaks("keep-again", f"exit {second.exit_code}, {len(changes)} changes, {first}")
 
 
-def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
+def _remains(summary: dict[str, Any]) -> list[str]:
+    """Harm that `recover` says a start does to the store as it was and to its result."""
+    return (summary.get("checked") or {}).get("remains", [])
+
+
+def _safe_as_before(asked: Asked, target: Path, release: str, left: list[str]) -> None:
     reported = document(asked.ask("doctor", target, "--json", "--as-version", release))
     if reported.get("safe_to_start") and reported.get("verdict", "safe") == "safe":
         return
@@ -314,6 +323,9 @@ def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
     healthy = document(asked.ask("doctor", asked.made.pristine, "--json", "--as-version", release))
     if healthy.get("verdict") == "safe":
         grave = [one["code"] for one in reported.get("consequences", []) if one["severity"] != "note"]
+        errors = [one["message"] for one in reported.get("consequences", []) if one["severity"] == "error"]
+        if errors and all(any(words in one for one in left) for words in errors):
+            return
         text = f"{release}: {reported.get('verdict')} refusal {reported.get('refusal')} {sorted(set(grave))}"
         asked.breaks("keep-safe", text)
 

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures import strict
 from fixtures.goldens import open_golden
+from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
@@ -660,8 +661,17 @@ def test_what_a_start_would_do_is_no_new_harm_because_a_table_kept_it_from_start
     rmq("rebuild", store.root, "--what", "cq", "--in-place", "--backup", tmp_path / "backup", "--apply")
     for name in ("consumerOffset.json", "consumerOffset.json.bak"):
         store.add(f"config/{name}", b'{"offsetTable":{"Orders@G":null}')
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
+    given = ("--apply", "--as-version", "5.3.3", "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", *given)
     assert (tmp_path / "out").is_dir(), done.stderr
+    # which is left, and both real stores give 30 to 32 again: no exit 0, now or the second time
+    (left,) = json.loads(done.stdout)["summary"]["checked"]["remains"]
+    assert (done.exit_code, "Orders/0: the queue offsets 30 to 32" in left) == (1, True), left
+    again = rmq("recover", tmp_path / "out", "--as-version", "5.3.3", "--json")
+    reported = json.loads(again.stdout)
+    assert (again.exit_code, reported["rows"]) == (1, [])
+    assert reported["summary"]["checked"]["remains"] == [left]
+    assert "Left as it is" in rmq("recover", tmp_path / "out", "--as-version", "5.3.3").stdout
 
 
 def test_an_entry_behind_the_log_in_front_of_others_cuts_them_off_with_the_next_start(tmp_path: Path) -> None:
@@ -693,3 +703,22 @@ def test_a_topic_table_that_is_an_empty_object_beside_batch_queues(tmp_path: Pat
     assert reported["refusal"] is None
     table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
     assert table["Batches"]["attributes"]["queue.type"] == "BatchCQ"
+
+
+def test_a_store_that_nobody_finds_fault_with_is_left_alone(tmp_path: Path) -> None:
+    """17838, 40125, 40340: results of `recover` with blank entries, whose records another plan moved."""
+    store = HandmadeStore()
+    for number in range(40):
+        if number == 38:
+            for _ in range(4):
+                store._queue("Orders", 0).append(plain_unit(0, 2**31 - 1, 0))
+                store.log.queue_offsets["Orders", 0] += 1
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", store.root, "--as-version", release).exit_code == 0
+        done = rmq("recover", store.root, "--json", "--as-version", release)
+        assert (done.exit_code, json.loads(done.stdout)["rows"]) == (0, [])
+    store.patch(*store.segment(store.stored[20].offset), bytes(8))
+    done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
+    assert {row["path"] for row in json.loads(done.stdout)["rows"]} >= {"commitlog/" + "0" * 20}

@@ -76,9 +76,10 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
     try:
         for key, queue in queues_there(store, files):
             runs = [] if key in survey.runs or queue.batch else survey.light.get(key, [])
-            reported = _stated_ahead(queue, runs) if runs and queue.files else []
-            if reported:
-                stated[key] = runs, reported
+            if not runs or not queue.files:
+                continue
+            reported = _stated_ahead(queue, runs)
+            stated[key] = runs, reported
             if blank := _blank(reported, runs, room):
                 found.blank[key] = blank
             ahead = _ahead(reported, runs, room)

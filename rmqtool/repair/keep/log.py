@@ -33,7 +33,7 @@ from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.cells import Cell
@@ -97,6 +97,16 @@ class RepairedLog:
             found.setdefault(one.hole.placed.base, []).append(one)
         return found
 
+    @property
+    def rewrites(self) -> bool:
+        """Whether it puts anything else into the log than what a donor gave, and zeros behind its end."""
+        return any(one.filled is not None for one in self.repaired)
+
+    def as_it_is(self, queues: Iterable[QueueKey]) -> RepairedLog:
+        """The log without its repairs, and these queues stay as they are."""
+        here = [one for one in self.repaired if one.filled is None]
+        return RepairedLog(self.segments, self.end, self.survey, here, crowded=[*queues], ahead=self.ahead)
+
     def of(self, placed: PlacedSegment) -> list[Repaired]:
         """What was repaired of one segment."""
         return self.by_base.get(placed.base, [])
@@ -144,7 +154,7 @@ class LogRepair:
                     ]
             foreign = foreign_queues(self.store, survey, order, log)
             weigh(self.store, survey, order, [one for some in units.values() for one in some], foreign)
-            known = [key for key in _keys(self.store) if not survey.is_light(key) and key not in foreign]
+            known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
             places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
             claims = SlotAssigner(survey, order, known).claims(headers, units, places)
             end = self._end(survey, claims, solid)
@@ -389,7 +399,8 @@ def _places(further: Sequence[Frame], *, lmq: bool) -> list[Frame]:
     ]
 
 
-def _keys(store: Store) -> list[QueueKey]:
+def queues_of(store: Store) -> list[QueueKey]:
+    """Plain and batch queues that have a directory."""
     return [
         (one.topic, one.queue_id)
         for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)

@@ -6,20 +6,32 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.settings import settings_of
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.simulation import simulate
 from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.derived import DerivedRepair
-from rmqtool.repair.keep.log import LogRepair, RepairedLog
+from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
 from rmqtool.repair.keep.placing import place_segments
 from rmqtool.repair.keep.refusals import refusal_edits
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants_files
 from rmqtool.repair.keep.segments import segment_edits, with_log
 from rmqtool.repair.keep.state import LogFacts, state_edits
 from rmqtool.repair.keep.strays import stray_edits
-from rmqtool.repair.plan import Cost, Input, Planned, PlanSummary, UnprovenOffsets, make_planned, plan_id
+from rmqtool.repair.plan import (
+    Checked,
+    Cost,
+    Input,
+    Planned,
+    PlanSummary,
+    UnprovenOffsets,
+    make_planned,
+    plan_id,
+)
+from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
+from rmqtool.repair.prove.started import costs_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
@@ -31,8 +43,8 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Edit
+    from rmqtool.repair.prove.started import Costs
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
@@ -104,6 +116,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         advance=options.advance,
     )
     log = mender.repair()
+    if log.rewrites and not options.donors and in_order(store, options.release, _reading(options, kernels)):
+        log = log.as_it_is(queues_of(store))
     refuse_blocked(store, {topic for topic, _ in log.survey.runs})
     edits = segment_edits(store, placing, log, work)
     moved = bool(edits) and has_rocksdb_queues(store)
@@ -136,10 +150,13 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     )
     edits += state_edits(store, facts, changed=bool(edits))
     edits = unblocked + edits
+    costs = (
+        None if edits else costs_of(store, options.release, settings_of(store), _reading(options, kernels))
+    )
     summary = PlanSummary(
         saved=_saved(store, options, kernels) if edits else Cost(),
         lost=_lost(log),
-        refusal=None if edits else _refusal(store, options, kernels),
+        refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
         unproven_offsets=_unproven(log) if edits else (),
         notes=(
             *_notes(log),
@@ -151,6 +168,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     planned = make_planned(
         COMMAND, store, options.release, parameters, edits, inputs=_read(store), summary=summary
     )
+    if costs is not None and (remains := _remains(costs)) is not None:
+        planned = planned.with_check(remains)
     return Kept(planned, log, after)
 
 
@@ -193,7 +212,9 @@ def _read(store: Store) -> list[StoreFile]:
 
 def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
     """What a broker would give up that starts on the store as it is."""
-    loss = _started(store, options, kernels).loss
+    nobody = LockState(False, None, "")
+    reading = _reading(options, kernels)
+    loss = simulate(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0)).loss
     if loss is None:
         return Cost()
     return Cost(
@@ -204,16 +225,16 @@ def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
     )
 
 
-def _refusal(store: Store, options: KeepOptions, kernels: Kernels) -> str | None:
-    """Why a broker does not start although nothing is to change."""
-    found = _started(store, options, kernels).refusal
-    return None if found is None else str(found)
+def _reading(options: KeepOptions, kernels: Kernels) -> ReadOptions:
+    return ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
 
 
-def _started(store: Store, options: KeepOptions, kernels: Kernels) -> Outcome:
-    nobody = LockState(False, None, "")
-    reading = ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
-    return simulate(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0))
+def _remains(costs: Costs) -> Checked | None:
+    """What a start costs although nothing is to change; why it is refused the plan says itself."""
+    remains = costs.in_words(costs.harm.values())
+    if costs.outcome.refusal is not None or not remains:
+        return None
+    return Checked(by=("a start was simulated on the store",), remains=remains)
 
 
 def _lost(log: RepairedLog) -> Cost:

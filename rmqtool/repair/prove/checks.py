@@ -18,7 +18,7 @@ from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import harm_of, lost_by, start_of
+from rmqtool.repair.prove.started import costs_of, harm_of, lost_by, start_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.repair.same_bytes import same_from
 from rmqtool.scan.engine import choose_kernels
@@ -45,7 +45,9 @@ def check_keep(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `recover --policy keep`: one pass over the result's log, and what changes of the store's again."""
     records = "every intact record of the store is in the result, unchanged and at its physical offset"
     by = (_VERIFIED, records, _STARTED.format(planned.plan.release))
-    return _checked(by, _of_keep(store, planned, reading))
+    remains: list[str] = []
+    checked = _checked(by, _of_keep(store, planned, reading, remains))
+    return checked.model_copy(update={"remains": tuple(remains)})
 
 
 def check_rebuild(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
@@ -79,7 +81,7 @@ def _checked(by: tuple[str, ...], problems: Iterator[str]) -> Checked:
     return Checked(by=by, problems=reported, more=sum(1 for _ in problems))
 
 
-def _of_keep(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
+def _of_keep(store: Store, planned: Planned, reading: ReadOptions, remains: list[str]) -> Iterator[str]:
     after = store_with(store, planned.edits)
     kernels, access = choose_kernels(data_bytes(after.segments)), reading.access
     comparison = Comparison(store, after, planned.edits, kernels, access)
@@ -102,7 +104,7 @@ def _of_keep(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[s
             for file, now in light
             if not before.spoils(file) and order.moves(file, now)
         )
-    yield from _new_harm(store, after, planned, reading)
+    yield from _new_harm(store, after, planned, reading, remains)
 
 
 def _beside_built(store: Store, planned: Planned) -> Store:
@@ -123,12 +125,13 @@ def _new_errors(store: Store, after: Store, reading: ReadOptions) -> Iterator[tu
         yield from errors.beyond(errors_of(store, reading, kernels))
 
 
-def _new_harm(store: Store, after: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
-    start = _start(store, after, planned, reading)
-    if harm_of(start) or lost_by(start):
-        # only segments that a start does not read tell whether blank units hide messages of theirs
-        start = _start(store, after, planned, reading, whole=True)
-    harm, lost = harm_of(start), lost_by(start)
+def _new_harm(
+    store: Store, after: Store, planned: Planned, reading: ReadOptions, remains: list[str] | None = None
+) -> Iterator[str]:
+    """Harm that a start does to the result alone; what it does to the store too goes to `remains`."""
+    how = replace(reading, live=False, given=choose_kernels(data_bytes(after.segments)))
+    found = costs_of(after, planned.plan.release, settings_of(store), how)
+    harm, lost = found.harm, found.lost
     if not harm and not lost:
         return
     before = _start(store, store, planned, reading, whole=True)
@@ -137,11 +140,13 @@ def _new_harm(store: Store, after: Store, planned: Planned, reading: ReadOptions
         tables = [one for one in planned.edits if one.change.path.startswith("config/")]
         before = _start(store, store_with(store, tables), planned, reading, whole=True)
     known = harm_of(before)
-    if start.refusal is not None:
-        known.pop((start.refusal.code, start.refusal.path), None)  # a result that nobody can start is none
+    if (refusal := found.outcome.refusal) is not None:
+        known.pop((refusal.code, refusal.path), None)  # a result that nobody can start is none
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"
+    if remains is not None:
+        remains += found.in_words(words for about, words in harm.items() if about in known)
 
 
 def _start(

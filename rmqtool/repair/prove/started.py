@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.check.catalogue import Severity
@@ -10,12 +11,28 @@ from rmqtool.recovery.simulation import simulate
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rmqtool.broker.settings import StartSettings
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is no start")
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """A start, what it harms by what that is about, in words, and how many messages it takes away."""
+
+    outcome: Outcome
+    harm: dict[tuple[object, ...], str]
+    lost: int
+
+    def in_words(self, harm: Iterable[str]) -> tuple[str, ...]:
+        """Some of the harm, and the messages."""
+        lost = (f"a start takes {self.lost} messages away (DR-MESSAGES-LOST)",) if self.lost else ()
+        return (*harm, *lost)
 
 
 def start_of(
@@ -37,6 +54,17 @@ def harm_of(outcome: Outcome) -> dict[tuple[object, ...], str]:
             about = consequence.code, consequence.facts.get("topic"), consequence.facts.get("queue_id")
             found[about] = f"a start: {consequence.message} ({consequence.code})"
     return found
+
+
+def costs_of(store: Store, release: str, settings: StartSettings, reading: ReadOptions) -> Costs:
+    """What a start would cost. Where it costs something, with the segments in front of those that it reads.
+
+    Only these tell whether blank units hide messages of theirs.
+    """
+    start = start_of(store, release, settings, reading)
+    if harm_of(start) or lost_by(start):
+        start = start_of(store, release, settings, reading, whole=True)
+    return Costs(start, harm_of(start), lost_by(start))
 
 
 def lost_by(outcome: Outcome) -> int:

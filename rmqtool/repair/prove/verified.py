@@ -84,8 +84,17 @@ def _counted(one: Finding) -> bool:
 
 def errors_of(store: Store, reading: ReadOptions, kernels: Kernels, see: See | None = None) -> Errors:
     """All that `verify` finds wrong in a store at rest. see: called with each record of its log, in order."""
-    store = replace(store, at_rest=True)
     found = Errors()
+    for one in findings_of(store, reading, kernels, see):
+        found.add(one)
+    return found
+
+
+def findings_of(
+    store: Store, reading: ReadOptions, kernels: Kernels, see: See | None = None
+) -> Iterator[Finding]:
+    """As `errors_of`, one finding after the other."""
+    store = replace(store, at_rest=True)
     reading = replace(reading, live=False)
 
     def watched(segments: SegmentSet) -> Iterator[LogEvent]:
@@ -95,6 +104,4 @@ def errors_of(store: Store, reading: ReadOptions, kernels: Kernels, see: See | N
                 see(segment, event.starts if isinstance(event, Account) else None)
             yield segment, event
 
-    for one in Verification(store, reading, elsewhere=watched).findings():
-        found.add(one)
-    return found
+    yield from Verification(store, reading, elsewhere=watched).findings()

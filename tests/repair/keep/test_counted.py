@@ -202,3 +202,14 @@ def test_places_that_nothing_tells_are_said(tmp_path: Path, left: bool) -> None:
     assert (f"Queue offsets of {len(behind)} messages are not proven" in page) != left
     again = rmq("recover", tmp_path / "out", "--store-config", conf, "--json")
     assert (again.exit_code, json.loads(again.stdout)["summary"]["unproven_offsets"]) == (0, [])
+
+
+def test_a_light_queue_whose_directory_is_empty(tmp_path: Path) -> None:
+    """Law seed 40776: nothing tells the places of its records, and planning ended with an internal error."""
+    store = written().write(tmp_path / "store")
+    for path in list(store.files()):
+        if path.startswith(f"consumequeue/{B}/"):
+            (store.root / path).unlink()
+    store.patch(*store.segment(store.of("Orders")[20].offset), bytes(8))
+    was = strict.walk(store.root)[0].keys()
+    assert strict.walk(recovered(store, tmp_path))[0].keys() >= was
