@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.settings import delay_levels
 from rmqtool.check.covered import Extent
 from rmqtool.check.further import FurtherRules
 from rmqtool.check.index_keys import keys_of, unindexed
@@ -23,7 +24,7 @@ from rmqtool.scan.lanes import Lanes, StretchedLanes
 from rmqtool.scan.reader import BATCH_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -78,6 +79,7 @@ class Accounting:
     further: of a store with light queues.
     forced: the broker wants `__CRC32#` in each record. stretched: no queue has a file (`CrossCheck`).
     unindexed: no index has one. starts: positions of records are wanted. odd_topics: see `topics.odd_topics`.
+    levels: of the broker, ms.
     """
 
     kernels: Kernels
@@ -89,19 +91,29 @@ class Accounting:
     starts: bool = False
     odd_topics: frozenset[bytes] = frozenset()
     further: FurtherRules | None = None
+    levels: Mapping[int, int] | None = None
 
     @classmethod
     def of(cls, store: Store, kernels: Kernels, level: Level, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
         return cls(
-            kernels, level, until, forced, odd_topics=odd_topics(store), further=FurtherRules.of(store)
+            kernels,
+            level,
+            until,
+            forced,
+            odd_topics=odd_topics(store),
+            further=FurtherRules.of(store),
+            levels=delay_levels(store.config),
         )
 
     def __call__(self, segment: Segment) -> Callable[[Records], Account]:
         """For the runs of one segment, in their order."""
         check = RecordCheck(segment, self.forced, self.odd_topics)
-        lanes = (StretchedLanes if self.stretched else Lanes)(self.kernels, BATCH_ROWS)
+        if self.stretched:
+            lanes: Lanes = StretchedLanes(self.kernels, BATCH_ROWS)
+        else:
+            lanes = Lanes(self.kernels, BATCH_ROWS, self.levels)
         hashing, outline = self.kernels.hashes, self.kernels.dispatch.outline
         keyed = unindexed if self.unindexed else keys_of
 

@@ -82,6 +82,8 @@ class Schedule:
         Raises `StoreIOError`.
         """
         with self._turn:
+            if not self._begun and not self._engine.clean:
+                self._begin()  # or the next one who opens it delivers twice what a crash hid
             if self._begun and self._table.changed and self._engine.flush():
                 self._table.save()
 

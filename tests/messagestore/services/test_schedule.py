@@ -15,6 +15,7 @@ from rmqtool import Message, MessageStore
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import AppendContext, PutStatus
 from rmqtool.store.config_json import load_json_config
+from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, bodies, copy_of_open, open_small
 
 START = 1_700_000_000_000
@@ -235,3 +236,26 @@ def test_without_delays_nothing_is_written(tmp_path: Path) -> None:
         assert store.deliver_due() == 0
     assert not (tmp_path / "config" / "delayOffset.json").exists()
     assert not (tmp_path / "config" / "consumerOffset.json").exists()
+
+
+def test_verify_knows_the_levels_of_the_setting(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("messageDelayLevel=7s 8s\n")
+    with open_small(tmp_path / "store", messageDelayLevel="7s 8s") as store:
+        store.send_delayed(delayed(1), 2)
+    found = rmq("verify", tmp_path / "store", "--store-config", conf, "--format", "ndjson")
+    assert [one["code"] for one in found.rows if one.get("severity") == "error"] == []
+    assert rmq("verify", tmp_path / "store").exit_code == 1  # by the defaults these times are wrong
+
+
+def test_a_crash_is_settled_also_where_nothing_was_delivered(tmp_path: Path) -> None:
+    """A broker that opens the store next finds an offset behind what was delivered in front of the kill."""
+    clock = Clock()
+    with open_small(tmp_path / "a", clock=clock, deliver=False) as store:
+        store.send_delayed(delayed(1), 1)
+        clock.now += 1000
+        assert store.deliver_due() == 1
+        copy_of_open(tmp_path / "a", tmp_path / "b")
+    with open_small(tmp_path / "b", clock=clock):
+        pass
+    assert load_json_config(tmp_path / "b" / "config" / "delayOffset.json").data["offsetTable"] == {"1": 1}
