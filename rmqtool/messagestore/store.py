@@ -157,6 +157,8 @@ class MessageStore(ServiceCalls):
                 self._flusher.flush_all,
                 clock,
                 start.clean,
+                self.get,
+                self._dispatching.wait,
             )
         )
         self._why_closed: str | None = None

@@ -6,11 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError
+from rmqtool.messagestore.services.consumer import Options
 from rmqtool.messagestore.services.transaction import Transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
     from rmqtool.messagestore.messages import Message, StoredMessage
     from rmqtool.messagestore.services.checking import Listener
+    from rmqtool.messagestore.services.consumer import Consumer, Consumption, Handler
     from rmqtool.messagestore.services.groups import Groups
     from rmqtool.messagestore.services.running import Services
     from rmqtool.messagestore.services.transactions import Half
@@ -69,6 +74,30 @@ class ServiceCalls:
         """
         self._demand_open()
         return self._services.retrying.send_back(group, message, delay_level, max_times)
+
+    def consumer(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        *,
+        on_message: Handler | None = None,
+        name: str | None = None,
+        **how: Unpack[Consumption],
+    ) -> Consumer:
+        """A member of a consumer group, which gets the messages of its share of the queues.
+
+        on_message: called in a thread of the consumer's with each message; False or an exception gives it
+        back (`send_back`), else it is committed. Without one, iterate over the consumer, which commits a
+        message when the next is asked for, or `poll` and `commit`. name: of the member, the same at every
+        start, by which queues are divided. how: tags (`a || b`), start (where a new group begins, `first` or
+        `last`), broadcast (this member gets everything, and nothing is committed), ordered (what fails is
+        tried again in its place), strategy (`AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`, or one of
+        `query.assignment.strategies`). A member that does not poll for 30 seconds loses its queues.
+
+        Raises `UsageError` where the group may not consume, or has a member of that name.
+        """
+        self._demand_open()
+        return self._services.consuming.consumer(group, topics, name, on_message, Options(**how))
 
     # ---- delays
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rmqtool.messagestore.appending import NotAppendedError, Place
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.messagestore.messages import GetResult
     from rmqtool.messagestore.reading import Reader
     from rmqtool.messagestore.records import Prepared, RecordMaker
     from rmqtool.messagestore.settings import StoreSettings
@@ -45,7 +46,8 @@ class Engine:
     """An open store as its services see it. stored: its files as they were when it was opened.
 
     catch_up: dispatches all that was written. flush: all that was written is on the medium when it returns.
-    clock: ms. clean: the store was closed in order before.
+    clock: ms. clean: the store was closed in order before. get: as `MessageStore.get`. wait: until messages
+    have come, at most so many seconds.
     """
 
     stored: Store
@@ -61,6 +63,8 @@ class Engine:
     flush: Callable[[], bool]
     clock: Callable[[], int]
     clean: bool
+    get: Callable[..., GetResult]
+    wait: Callable[[float], None]
 
     def since(self, release: tuple[int, int, int]) -> bool:
         """Whether the store is of that release or a later one."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from rmqtool.errors import RmqtoolError
 from rmqtool.messagestore.flushing import Periodic
 from rmqtool.messagestore.services.checking import Checking
+from rmqtool.messagestore.services.consumer import Tables
+from rmqtool.messagestore.services.consuming import Consuming
 from rmqtool.messagestore.services.groups import Groups
 from rmqtool.messagestore.services.progress import Progress
 from rmqtool.messagestore.services.retrying import Retrying
@@ -79,6 +81,14 @@ class Services:
     def checking(self) -> Checking:
         """Asks back about them."""
         return self._one("checking", lambda: Checking(self.engine, self.transactions))
+
+    @property
+    def consuming(self) -> Consuming:
+        """Consumers."""
+        return self._one("consuming", self._make_consuming)
+
+    def _make_consuming(self) -> Consuming:
+        return Consuming(Tables(self.engine, self.groups, self.progress, self.retrying), self.at_end)
 
     def _make_progress(self) -> Progress:
         made = Progress(self.engine)
