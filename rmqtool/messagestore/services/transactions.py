@@ -113,9 +113,13 @@ class Transactions:
             return ack
 
     def roll_back(self, transaction_id: str) -> None:
-        """Nobody gets the message of a half. Raises `NoTransactionError`, `StoreIOError`."""
+        """Nobody gets the message of a half. Raises `NoTransactionError`, `StoreIOError`.
+
+        Its op message waits for no others: nothing else tells of it behind a crash.
+        """
         with self.lock:
             self.settle(self.find(transaction_id))
+            self.write_ops()
 
     def message(self, half: Half) -> StoredMessage:
         """A half as it is stored. Raises `NoTransactionError` where its segment has expired."""
