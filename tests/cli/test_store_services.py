@@ -49,7 +49,7 @@ def test_what_a_filter_takes_is_committed(store: Path) -> None:
 
 
 def test_a_group_that_may_not_consume(store: Path) -> None:
-    assert rmq("store", "group", store, "G", "--no-consume").exit_code == 0
+    assert rmq("store", "group", store, "G", "--consume", "no").exit_code == 0
     assert_one_line(rmq("store", "get", store, "T", 0, "--group", "G"), 2)
     for words in (("5", "--group", "G"), ("--recovery", "broker"), ("--group", "a b")):
         assert_one_line(rmq("store", "get", store, "T", 0, *words), 2)
@@ -74,9 +74,14 @@ def test_a_group_is_shown_changed_and_deleted(store: Path) -> None:
         "type": "group", "group": "G", "retry_max": 3, "retry_queues": 2, "consume": True, "broadcast": True,
         "state": "made",
     }  # fmt: skip
-    assert rmq("store", "group", store, "G", "--consume", *NDJSON).rows[0]["state"] == "changed"
+    assert rmq("store", "group", store, "G", "--consume", "yes", *NDJSON).rows[0]["state"] == "changed"
     assert rmq("store", "group", store, "G", *NDJSON).rows[0]["retry_max"] == 3
-    for words in (("--retry-max", -1), ("--retry-queues", "x"), ("--delete", "--consume")):
+    for words in (
+        ("--retry-max", -1),
+        ("--retry-queues", "x"),
+        ("--delete", "--consume", "no"),
+        ("--consume", "maybe"),
+    ):
         assert_one_line(rmq("store", "group", store, "G", *words), 2)
     assert rmq("store", "group", store, "G", "--delete", *NDJSON).rows[0]["state"] == "deleted"
     assert rmq("store", "group", store, "G", "--delete").exit_code == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,7 +25,7 @@ _MOST = 1 << 15
     examples=[
         "rmqtool store group /data/store billing",
         "rmqtool store group /data/store billing --retry-max 3 --retry-queues 2",
-        "rmqtool store group /data/store billing --no-consume",
+        "rmqtool store group /data/store billing --consume no",
         "rmqtool store group /data/store billing --delete",
     ]
 )
@@ -46,8 +46,8 @@ def command(
         typer.Option("--retry-queues", metavar="N", help="Queues of its retry topic.", show_default=False),
     ] = None,
     consume: Annotated[
-        bool | None,
-        typer.Option("--consume/--no-consume", help="Whether it may consume at all.", show_default=False),
+        Literal["yes", "no"] | None,
+        typer.Option("--consume", help="Whether it may consume at all.", show_default=False),
     ] = None,
     delete: Annotated[
         bool, typer.Option("--delete", help="Take it out of the table; its offsets stay.")
@@ -86,16 +86,28 @@ def command(
             name,
             retry_max=wanted.get("retry_max"),
             retry_queues=wanted.get("retry_queues"),
-            consume=consume,
+            consume=None if consume is None else consume == "yes",
         )
     return _answer(context, name, made, "made" if before is None else "changed")
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _answer(context: Context, name: str, group: GroupConfig | None, state: str) -> ExitCode:
     from rmqtool.output.tablerows import Column
 
     keys = ("group", "retry_max", "retry_queues", "consume", "broadcast", "state")
-    columns = [Column(key, shrinks=key == "group", right=key.startswith("retry")) for key in keys]
+    columns = [
+        Column(
+            key,
+            shrinks=key == "group",
+            right=key.startswith("retry"),
+            show=_yes if key in {"consume", "broadcast"} else None,
+        )
+        for key in keys
+    ]
     rows: list[dict[str, Any]] = []
     if group is not None:
         rows.append(

@@ -31,7 +31,7 @@ Start = Literal["first", "last"]
 _LOG = logging.getLogger(__name__)
 _SLICE = 0.1
 """seconds behind which a consumer that waits looks for queues that it got meanwhile"""
-_PAUSE = 1.0
+PAUSE = 1.0
 """seconds in front of another try in order (`suspendCurrentQueueTimeMillis`)"""
 
 
@@ -148,7 +148,7 @@ class Consumer:
         """Messages without an end, until it is closed; each is committed when the next is asked for."""
         while not self._closed.is_set():
             try:
-                found = self.poll(wait=_PAUSE)
+                found = self.poll(wait=PAUSE)
             except StoreClosedError:
                 return
             for message in found:
@@ -197,9 +197,9 @@ class Consumer:
         """From one queue after the other, the next one first at the next call."""
         found: list[StoredMessage] = []
         keys = sorted(self._owned)
-        self._turn += 1
+        turn, self._turn = self._turn, self._turn + 1
         for number in range(len(keys)):
-            key = keys[(self._turn + number) % len(keys)]
+            key = keys[(turn + number) % len(keys)]
             found += self._fetch_queue(key, limit - len(found))
             if len(found) >= limit:
                 break
@@ -237,7 +237,7 @@ class Consumer:
     def _run(self) -> None:
         try:
             while not self._closed.is_set():
-                self._handle(self.poll(wait=_PAUSE))
+                self._handle(self.poll(wait=PAUSE))
         except StoreClosedError:
             pass
         except RmqtoolError as error:
@@ -260,7 +260,7 @@ class Consumer:
                 stopped.add(key)
                 self._positions[key] = message.queue_offset
         if stopped:
-            self._closed.wait(_PAUSE)
+            self._closed.wait(PAUSE)
 
     def _done(self, message: StoredMessage) -> bool:
         """Whether a message is behind us: handled, or given back."""

@@ -57,6 +57,12 @@ class Transactions:
         self.lock = threading.RLock()
         self._open: dict[int, Half] = {}
         """by queue offset"""
+        self._by_id: dict[str, list[int]] = {}
+        """queue offsets of open halves"""
+        self._ending: set[int] = set()
+        """halves whose messages are being stored"""
+        self._ahead: set[int] = set()
+        """halves that were prepared here and lie behind what is read of their queue"""
         self._half_at = self._op_at = -1
         """up to where the queues are read, -1 in front of that"""
         self._settled: list[int] = []
@@ -78,24 +84,56 @@ class Transactions:
         if self._engine.since(_WITH_ID):
             given[props.TRANSACTION_ID] = uniq_key
         given |= {props.REAL_TOPIC: place[0], props.REAL_QID: str(place[1])}
-        half = replace(message, topic=HALF_TOPIC, queue_id=0, uniq_key=uniq_key, properties=given)
-        return self._engine.writer.put(half, AppendContext())
+        waiting = replace(message, topic=HALF_TOPIC, queue_id=0, uniq_key=uniq_key, properties=given)
+        with self.lock:
+            self._read_first()
+        ack = self._engine.writer.put(waiting, AppendContext())
+        if ack.physical_offset >= 0:
+            with self.lock:
+                self._prepared(Half(ack.queue_offset, ack.physical_offset, uniq_key))
+        return ack
+
+    def _prepared(self, half: Half) -> None:
+        """A half of ours needs not be read."""
+        if half.queue_offset < self._half_at:
+            return  # it was
+        self._add(half)
+        self._ahead.add(half.queue_offset)
+        while self._half_at in self._ahead:
+            self._ahead.remove(self._half_at)
+            self._half_at += 1
+
+    def _add(self, half: Half) -> None:
+        self._open[half.queue_offset] = half
+        self._by_id.setdefault(half.transaction_id, []).append(half.queue_offset)
+
+    def _remove(self, queue_offset: int) -> None:
+        half = self._open.pop(queue_offset, None)
+        if half is None:
+            return
+        same = self._by_id[half.transaction_id]
+        same.remove(queue_offset)
+        if not same:
+            del self._by_id[half.transaction_id]
 
     def open_halves(self) -> list[Half]:
         """All halves that wait, in their order. Raises `StoreIOError`, `UnreadableError`."""
         with self.lock:
             self._read()
             for gone in [one for one in self._open.values() if one.physical_offset < self._engine.log.low]:
-                del self._open[gone.queue_offset]  # its segment has expired
+                self._remove(gone.queue_offset)  # its segment has expired
             return list(self._open.values())
 
     def find(self, transaction_id: str) -> Half:
         """The half with an id, the newest of several. Raises `NoTransactionError`."""
         with self.lock:
-            for one in reversed(self.open_halves()):
-                if one.transaction_id == transaction_id:
-                    return one
-        raise NoTransactionError(transaction_id)
+            self._read_first()
+            if transaction_id not in self._by_id:
+                self._read()
+            same = self._by_id.get(transaction_id)
+            if not same:
+                raise NoTransactionError(transaction_id)
+            return self._open[max(same)]
 
     # ---- ends
 
@@ -107,10 +145,22 @@ class Transactions:
         with self.lock:
             half = self.find(transaction_id)
             message = self.message(half)
+            self._remove(half.queue_offset)  # nobody else commits it meanwhile
+            self._ending.add(half.queue_offset)
+        try:
             ack = self._store(half, message)
+        except BaseException:
+            with self.lock:
+                self._ending.discard(half.queue_offset)
+                self._add(half)
+            raise
+        with self.lock:
+            self._ending.discard(half.queue_offset)
             if ack.physical_offset >= 0:
                 self.settle(half)
-            return ack
+            else:
+                self._add(half)
+        return ack
 
     def roll_back(self, transaction_id: str) -> None:
         """Nobody gets the message of a half. Raises `NoTransactionError`, `StoreIOError`.
@@ -157,7 +207,7 @@ class Transactions:
 
     def settle(self, half: Half) -> None:
         """A half is done with: an op message says so, now or with others soon. Raises `StoreIOError`."""
-        self._open.pop(half.queue_offset, None)
+        self._remove(half.queue_offset)
         if not self._settled:
             self._settled_since = time.monotonic()
         self._settled.append(half.queue_offset)
@@ -184,8 +234,15 @@ class Transactions:
                 if ack.physical_offset < 0:
                     raise StoreIOError(f"no op message could be written: {ack.message}")
                 del self._settled[:count]
+                if ack.queue_offset == self._op_at:
+                    self._op_at += 1  # it tells nothing new
 
     # ---- what the queues say
+
+    def _read_first(self) -> None:
+        """What was there when the store was opened."""
+        if self._half_at < 0:
+            self._read()
 
     def _read(self) -> None:
         """Halves and op messages that have come, since the offsets of `CID_RMQ_SYS_TRANS` at first."""
@@ -195,24 +252,26 @@ class Transactions:
             self._half_at, self._op_at = (self.committed(topic) for topic in (HALF_TOPIC, OP_HALF_TOPIC))
         for message in self.messages(HALF_TOPIC, self._half_at):
             self._half_at = message.queue_offset + 1
+            if message.queue_offset in self._ahead:
+                self._ahead.remove(message.queue_offset)
+                continue
             self._take(Half(message.queue_offset, message.physical_offset, message.uniq_key or ""), message)
         for message in self.messages(OP_HALF_TOPIC, self._op_at):
             self._op_at = message.queue_offset + 1
             if message.tags == OP_REMOVE_TAG:
                 for offset in half_offsets(message.body):
-                    self._open.pop(offset, None)
+                    self._remove(offset)
         for offset in self._settled:
-            self._open.pop(offset, None)
+            self._remove(offset)
         if first and not self._engine.clean:
             self._settle_committed()
 
     def _take(self, half: Half, message: StoredMessage) -> None:
         """A half that was put back for a check takes the place of the one before, with an op or without."""
         if not _PUT_BACK.isdisjoint(message.properties):
-            before = [one for one in self._open.values() if one.transaction_id == half.transaction_id]
-            for one in before:
-                self.settle(one)
-        self._open[half.queue_offset] = half
+            for offset in list(self._by_id.get(half.transaction_id, ())):
+                self.settle(self._open[offset])
+        self._add(half)
 
     def _settle_committed(self) -> None:
         """Writes op messages that a kill was in front of."""
@@ -249,7 +308,7 @@ class Transactions:
             self._read()
             self.write_ops()
             self._read()
-            half = min(self._open, default=self._half_at)
+            half = min({*self._open, *self._ending}, default=self._half_at)
             if half != self.committed(HALF_TOPIC):
                 self._progress.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, half)
             op = before = self.committed(OP_HALF_TOPIC)

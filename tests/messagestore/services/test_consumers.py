@@ -210,7 +210,7 @@ def test_what_fails_comes_again_later_and_ends(tmp_path: Path) -> None:
 
 
 def test_in_order_nothing_passes_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmqtool.messagestore.services.consumer._PAUSE", 0.01)
+    monkeypatch.setattr("rmqtool.messagestore.services.consumer.PAUSE", 0.01)
     with filled(tmp_path, 5) as store:
         seen: list[int] = []
         ended = threading.Event()
@@ -336,6 +336,7 @@ class Chaos:
         self.handled: dict[tuple[int, int], list[int]] = defaultdict(list)
         """offsets by queue and number of its ownership"""
         self.newest: dict[int, int] = defaultdict(int)
+        self.last_taken: dict[int, int] = defaultdict(int)
         self.problems: list[str] = []
         self.guard, self.stop = threading.Lock(), threading.Event()
         store.topics.set("T", read_queues=self.QUEUES, write_queues=self.QUEUES)
@@ -361,15 +362,18 @@ class Chaos:
     def handle(self, consumer: Consumer, message: StoredMessage) -> None:
         number, offset = message.queue_id, message.queue_offset
         mine = consumer._owned["T", number]
-        if consumer._membership.owns(("T", number), mine):
-            owner = consumer._membership.owners().get(("T", number), consumer.name)
-            if owner != consumer.name:
-                self.problems.append(f"{number} has two owners")
+        consumer._membership.guarded(("T", number), mine, lambda: self.owned(number, mine.number))
         with self.guard:
             self.handled[number, mine.number].append(offset)
             if offset > self.newest[number]:
                 self.problems.append(f"{number}: {offset} came in front of {self.newest[number]}")
             self.newest[number] = max(self.newest[number], offset + 1)
+
+    def owned(self, number: int, ownership: int) -> None:
+        """Called while nobody else can take the queue: who has it took it last."""
+        if ownership < self.last_taken[number]:
+            self.problems.append(f"{number} has two owners")
+        self.last_taken[number] = ownership
 
     def run(self, seconds: float) -> None:
         chance, sent = random.Random(self.seed), 0
