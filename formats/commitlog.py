@@ -133,9 +133,12 @@ def fits(length: int, free: int) -> bool:
     return length + END_FILE_MIN_BLANK_LENGTH <= free
 
 
+_BORN_V6, _STORE_V6 = int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6)
+
+
 def is_v6(sys_flag: int) -> tuple[bool, bool]:
     """(born host is IPv6, store host is IPv6): the key of `HEADERS`."""
-    return bool(sys_flag & SysFlag.BORNHOST_V6), bool(sys_flag & SysFlag.STOREHOST_V6)
+    return bool(sys_flag & _BORN_V6), bool(sys_flag & _STORE_V6)
 
 
 @cache

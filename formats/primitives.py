@@ -263,6 +263,10 @@ class Flat:
             letters += f"{at - offset}s" if inner.kind == "V" else integers[inner.itemsize.bit_length() - 1]
         return letters + (f"{dtype.itemsize - at}x" if dtype.itemsize > at else "")
 
+    def many(self, number: int) -> struct.Struct:
+        """So many behind each other, none of which may have padding; values as of `unpack_from`."""
+        return struct.Struct(">" + self._struct.format[1:] * number)
+
     def pack(self, values: Mapping[str, Any]) -> bytes:
         """The bytes of these values. Raises `struct.error` for one that does not fit."""
         return self._struct.pack(*[values[name] for name in self.names])

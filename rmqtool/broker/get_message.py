@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import accumulate, chain, count, islice, repeat
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
@@ -44,6 +44,8 @@ class GetMessageStatus(StrEnum):
 
 _MAX_PULL_BYTES = 128 << 20
 _UNIT = Flat(Unit)
+_TOGETHER = 256
+"""units whose layout is kept, by their number"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,10 @@ class ServedQueue(QueueBounds, Protocol):
         """Up to `most` units of one file, and the queue offset of the first of them."""
         ...
 
+    def plain_from(self, offset: int, most: int) -> bytes:
+        """Bytes of the units of `slice_from`; none of a batch queue."""
+        ...
+
     def next_file_offset(self, offset: int) -> int:
         """Queue offset at which the next file begins."""
         ...
@@ -128,16 +134,24 @@ _delivered: Callable[[tuple[Any, ...]], Delivered] = partial(tuple.__new__, Deli
 class Run(Sequence[Delivered]):
     """Neighbouring units of a plain queue whose records lie in one file of the log, as they are delivered.
 
-    queue_offset: of the first. offsets, sizes: of the records, in bytes. base: where the file begins.
+    queue_offset: of the first. offsets, sizes, codes: physical offsets, bytes and tags codes of the records.
+    base: where the file begins. end: behind the last of the records. size: bytes of all.
     """
 
-    __slots__ = ("_units", "base", "offsets", "queue_offset", "sizes")
+    __slots__ = ("base", "codes", "end", "offsets", "queue_offset", "size", "sizes")
 
     def __init__(
-        self, queue_offset: int, units: Units, offsets: list[int], sizes: list[int], base: int
+        self,
+        queue_offset: int,
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+        codes: Sequence[int],
+        base: int,
+        end: int,
+        size: int,
     ) -> None:
-        self.queue_offset, self._units = queue_offset, units
-        self.offsets, self.sizes, self.base = offsets, sizes, base
+        self.queue_offset, self.offsets, self.sizes, self.codes = queue_offset, offsets, sizes, codes
+        self.base, self.end, self.size = base, end, size
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -157,8 +171,7 @@ class Run(Sequence[Delivered]):
         return list(self)[index]
 
     def __iter__(self) -> Iterator[Delivered]:
-        codes = self._units["tags_code"].tolist()
-        columns = count(self.queue_offset), self.offsets, self.sizes, repeat(1), codes
+        columns = count(self.queue_offset), self.offsets, self.sizes, repeat(1), self.codes
         return map(Delivered._make, zip(*columns, repeat(False)))
 
 
@@ -191,8 +204,12 @@ def pull(
 
     passes: the broker's filter: (tags code, physical offset, size) → delivered or not; None delivers all.
     """
-    answer = Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, view.min_offset, view.max_offset)
-    low, high = answer.min_offset, answer.max_offset
+    low, high = view.min_offset, view.max_offset
+    if passes is None and low <= offset < high:
+        run = _at_once(view, offset, min(count, high - offset), limits)
+        if run is not None:
+            return Pull(GetMessageStatus.FOUND, offset + len(run.offsets), low, high, run)
+    answer = Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
     if high == 0:
         return answer
     if offset < low:
@@ -205,6 +222,46 @@ def pull(
     else:
         _Scan(view, answer, offset, count, passes, limits).run()
     return answer
+
+
+@lru_cache(maxsize=_TOGETHER)
+def _units(number: int) -> Callable[[bytes], tuple[int, ...]]:
+    """Reads so many units: the fields of one behind those of the other."""
+    return _UNIT.many(number).unpack
+
+
+def _columns(raw: bytes) -> Iterable[tuple[int, ...]]:
+    """Physical offsets, sizes and tags codes of units."""
+    number = len(raw) // _UNIT.size
+    if number > _TOGETHER:
+        return zip(*_UNIT.iter_unpack(raw), strict=True)
+    fields = _units(number)(raw)
+    return fields[::3], fields[1::3], fields[2::3]
+
+
+def _at_once(view: ServedQueue, offset: int, most: int, limits: PullLimits) -> Run | None:
+    """Delivers units that need no look at each: all hot, and their records whole in one file.
+
+    None where any is not so.
+    """
+    most_bytes, most_messages = limits.in_memory
+    most = min(most, most_messages)
+    raw = view.plain_from(offset, most) if most > 0 and most_bytes <= _MAX_PULL_BYTES else b""
+    if not raw:
+        return None
+    offsets, sizes, codes = _columns(raw)
+    log = view.log
+    begin, end = log.extent(offsets[0])
+    lowest = min(offsets)
+    if lowest < begin or log.high - lowest > limits.hot or min(sizes) <= 0:
+        return None
+    size = sum(sizes)
+    if size > most_bytes:
+        until = max(bisect_right(list(accumulate(sizes)), most_bytes), 1)
+        offsets, sizes, codes = offsets[:until], sizes[:until], codes[:until]
+        size = sum(sizes)
+    behind = max(map(add, offsets, sizes))
+    return None if behind > end else Run(offset, offsets, sizes, codes, begin, behind, size)
 
 
 class _Scan:
@@ -234,8 +291,6 @@ class _Scan:
         if found is None:
             answer.status = GetMessageStatus.OFFSET_FOUND_NULL
             answer.next_begin_offset = view.next_file_offset(offset)
-            return
-        if self.passes is None and self.at_once(*found):
             return
         answer.status = GetMessageStatus.NO_MATCHED_MESSAGE
         log, counts_batches = view.log, view.traits.pull_counts_batches
@@ -268,31 +323,6 @@ class _Scan:
             foreign = physical_offset == 0 < low
             delivered.append(_delivered((slot, physical_offset, size, number, tags_code, foreign)))
         answer.next_begin_offset, answer.suggest_pulling_from_slave = behind, back > hot
-
-    def at_once(self, first: int, units: Units) -> bool:
-        """Delivers units that need no look at each: all hot, and their records whole in one file.
-
-        False where any is not so, and nothing is answered.
-        """
-        log, answer, limits = self.view.log, self.answer, self.limits
-        most_bytes, most_messages = limits.in_memory
-        most = min(self.count, most_messages, answer.max_offset - first)
-        if units.itemsize != _UNIT.size or most <= 0 or most_bytes > _MAX_PULL_BYTES:
-            return False
-        offsets, sizes = units["physical_offset"].tolist(), units["size"].tolist()
-        begin, end = log.extent(offsets[0]) if offsets else (0, 0)
-        lowest = min(offsets, default=0)
-        if lowest < begin or log.high - lowest > limits.hot or min(sizes, default=0) <= 0:
-            return False
-        del offsets[most:], sizes[most:]
-        if sum(sizes) > most_bytes:
-            until = max(bisect_right(list(accumulate(sizes)), most_bytes), 1)
-            del offsets[until:], sizes[until:]
-        if max(map(add, offsets, sizes), default=1) > end:
-            return False
-        answer.status, answer.next_begin_offset = GetMessageStatus.FOUND, first + len(offsets)
-        answer.delivered = Run(first, units, offsets, sizes, begin)
-        return True
 
     def units(self, found: tuple[int, Units], few: int, most: int) -> Iterator[Looked]:
         """The units of a slice of at most `few`, and behind them those of one of `most`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +108,7 @@ class IndexFile:
         self._files = files
         self._kernels = kernels.building
         self._size = file_size(rules.hash_slots, rules.index_items)
-        self._slots = np.zeros(rules.hash_slots, np.int32)
+        self._kept, self._restored = kept, False
         self._blocks = np.zeros(-(-rules.hash_slots // _BLOCK), np.bool_)
         self._state = np.zeros(len(Keys), np.int64)
         if after.physical_offset > 0:
@@ -118,22 +119,33 @@ class IndexFile:
         self._state[Keys.EVERY_PUT] = rules.every_put
         if kept is not None:
             self._load(kept)
-        self._kept = None if kept is None else (self.items, self._slots.copy())
+        self._items_kept = self.items
         self._made, self._after = kept is not None, after
         self._room, self._waiting = _TOGETHER, 0
         self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
 
     def _load(self, kept: StoreFile) -> None:
-        """Header and slots (`IndexFile#load`); a file that is too short has zeros behind its end."""
+        """The header (`IndexFile#load`)."""
         with kept.open("pread") as source:
             header = header_of(source)
-            raw = source.window(slot_position(0), self._slots.nbytes)
-            slots = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
-            self._slots[: len(slots)] = slots
         for place in Keys:
             if place < Keys.EVERY_PUT:
                 self._state[place] = getattr(header, place.name.lower())
         self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
+
+    @cached_property
+    def _slots(self) -> Int32s:
+        """The slots; those of a kept file are read when they are first asked for.
+
+        A file that is too short has zeros behind its end.
+        """
+        slots = np.zeros(self._rules.hash_slots, np.int32)
+        if self._kept is not None:
+            with self._kept.open("pread") as source:
+                raw = source.window(slot_position(0), slots.nbytes)
+                there = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
+                slots[: len(there)] = there
+        return slots
 
     def restore_slots(self, kept: StoreFile) -> None:
         """Slots that a power cut left newer than the header lead to the items again that the header counts.
@@ -144,7 +156,8 @@ class IndexFile:
         count = int(self._state[Keys.INDEX_COUNT])
         if not (self._slots >= count).any():
             return
-        self._kept = -1, self._slots.copy()  # they are written, also if no item follows
+        self._restored = True  # they are written, also if no item follows
+        self._blocks[:] = True
         self._slots[:] = 0
         with kept.open("pread") as source:
             for first in range(FIRST_ITEM, count, _TOGETHER):
@@ -242,7 +255,7 @@ class IndexFile:
 
     def close(self) -> None:
         """Writes what is left, slots and header; nothing of a kept file that got no item."""
-        if self._kept is not None and self._kept[0] == self.items:
+        if self._kept is not None and self.items == self._items_kept and not self._restored:
             return
         self.flush()
         values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
@@ -255,14 +268,9 @@ class IndexFile:
             self._files.write(self.path, self._size, slot_position(first), data)
 
     def _changed(self) -> Iterator[tuple[int, int]]:
-        """Ranges of slots to write: all that changed in a kept file, the blocks in use of a new one."""
-        if self._kept is not None:
-            changed = np.flatnonzero(self._slots != self._kept[1])
-            if changed.size:
-                yield int(changed[0]), int(changed[-1]) + 1
-            return
+        """Ranges of slots to write: the blocks in use, of a new file those with items."""
         for first in (np.flatnonzero(self._blocks) * _BLOCK).tolist():
-            if self._slots[first : first + _BLOCK].any():
+            if self._kept is not None or self._slots[first : first + _BLOCK].any():
                 yield first, min(first + _BLOCK, len(self._slots))
 
 

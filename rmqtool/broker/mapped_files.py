@@ -113,18 +113,15 @@ class MappedFiles:
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
         """`#findMappedFileByOffset`."""
-        files = self.files  # a writer's expiry may put another list in its place meanwhile
+        files, size = self.files, self.size  # a writer's expiry may put another list in its place meanwhile
         if not files:
             return None
         first, last = files[0], files[-1]
-        if first.base <= offset < last.base + self.size:
-            index = offset // self.size - first.base // self.size
-            if 0 <= index < len(files) and self._covers(files[index], offset):
-                return files[index]
+        if first.base <= offset < last.base + size:
+            index = offset // size - first.base // size
+            if 0 <= index < len(files) and 0 <= offset - (one := files[index]).base < size:
+                return one
             for one in files:
-                if self._covers(one, offset):
+                if 0 <= offset - one.base < size:
                     return one
         return first if or_first else None
-
-    def _covers(self, one: MappedFile, offset: int) -> bool:
-        return one.base <= offset < one.base + self.size

@@ -222,6 +222,11 @@ class QueueView:
                 return offset, self.units(file, at - file.base, at - file.base + most * self.width)
         return None
 
+    def plain_from(self, offset: int, most: int) -> bytes:
+        """Bytes of the units of `slice_from`; none of a batch queue."""
+        found = None if self.batch else self.slice_from(offset, most)
+        return b"" if found is None else found[1].tobytes()
+
     def next_file_offset(self, offset: int) -> int:
         """Queue offset at which the next file begins (`ConsumeQueue#rollNextFile`)."""
         per_file = max(self.files[0].source.size // self.width, 1) if self.files else 1

@@ -117,15 +117,36 @@ class Start:
         """entries that lead behind the end of the log were looked for"""
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
-        self.dispatcher = Dispatcher(
+        self.dispatcher = self._dispatcher()
+
+    def _dispatcher(self) -> Dispatcher:
+        traits, settings = self.traits, self.settings
+        return Dispatcher(
             lambda key, run: self._queue(*key).append(run),
-            reading.kernels,
+            self.reading.kernels,
             multi_dispatch=traits.multi_dispatch if settings.multi_dispatch else MultiDispatch.NONE,
             lmq=settings.lmq,
-            levels=delay_levels(store.config),
+            levels=delay_levels(self.store.config),
             is_batch=self._is_batch if traits.typed_queues else None,
-            codes=Codes.NONE if files is None else Codes.ALL,
+            codes=Codes.NONE if self._files is None else Codes.ALL,
         )
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether every file is as it was: up to now nothing was dispatched, and nothing deleted."""
+        groups = [self.log, *(queue.files for queue in self.queues.values()), *self.extensions.values()]
+        deleted = any(one.deleted for one in groups)
+        return not (deleted or self.dispatched or self.index.deleted or self.extension_cuts)
+
+    def carry_out(self, files: StoreFiles) -> None:
+        """From now on what the start does is done to the files, which it has left up to now."""
+        self._files = files
+        self.dispatcher = self._dispatcher()
+        for group in (self.log, *self.extensions.values()):
+            group.disk = files
+        for queue in self.queues.values():
+            queue.files.disk = files
+            self._extend(queue)
 
     def _stored_topic(self, name: str) -> TopicConfig | None:
         return self.store.topics.get(name)

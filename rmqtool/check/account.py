@@ -10,38 +10,41 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rmqtool.broker.settings import delay_levels
 from rmqtool.check.covered import Extent
 from rmqtool.check.further import FurtherRules
-from rmqtool.check.index_keys import keys_of, unindexed
+from rmqtool.check.index_keys import Unindexed, keys_of, unindexed
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
-from rmqtool.check.times import DAY_MS, times_of
+from rmqtool.check.times import DAY_MS, Span, Times, times_of
 from rmqtool.check.topics import odd_topics
-from rmqtool.scan.fields import Field
+from rmqtool.scan.fields import ROW_WIDTH, Check, Field
 from rmqtool.scan.lanes import Lanes, StretchedLanes
 from rmqtool.scan.reader import BATCH_ROWS
+from rmqtool.scan.sound import SoundRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.further import Further
-    from rmqtool.check.index_keys import Keys, Unindexed
-    from rmqtool.check.times import Times
+    from rmqtool.check.index_keys import Keys
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.lanes import Placed
+    from rmqtool.scan.sound import Sound
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
     Ints = npt.NDArray[np.int64]
     Deep = Callable[[Records, Segment, Kernels], list[Finding]]
 
+_NO_ROWS = np.empty((0, ROW_WIDTH), np.int64)
 _BASE = 2000
 """bytes of an account without its columns, about"""
 
@@ -107,42 +110,70 @@ class Accounting:
             levels=delay_levels(store.config),
         )
 
-    def __call__(self, segment: Segment) -> Callable[[Records], Account]:
+    def __call__(self, segment: Segment) -> RunAccounts:
         """For the runs of one segment, in their order."""
-        check = RecordCheck(segment, self.forced, self.odd_topics)
-        if self.stretched:
-            lanes: Lanes = StretchedLanes(self.kernels, BATCH_ROWS)
-        else:
-            lanes = Lanes(self.kernels, BATCH_ROWS, self.levels)
-        hashing, outline = self.kernels.hashes, self.kernels.dispatch.outline
-        keyed = unindexed if self.unindexed else keys_of
+        return RunAccounts(self, segment)
 
-        def made(run: Records) -> Account:
-            odd, even = outline(run.rows, DAY_MS)
-            with_units = settled(run, segment.base, self.until)
-            with_items = settled(run, segment.base, self.until, border=0)
-            placed = lanes.placed(with_units, segment.base)
-            fed: tuple[Further, ...] = ()
-            if self.further is not None and not self.stretched:
-                fed = self.further(with_units, placed, self.kernels)
-            return Account(
-                Extent.of(run.rows),
-                list(check.records(run)) if check.wants(odd) else [],
-                [] if self._deep is None else self._deep(run, segment, self.kernels),
-                times_of(run.rows, even=bool(even)),
-                placed,
-                keyed(hashing, with_items, segment.base),
-                run.rows[:, Field.POSITION].copy() if self.starts else None,
-                fed,
-            )
-
-        return made
+    @property
+    def summed(self) -> bool:
+        """Whether nobody asks about single records that have nothing to tell."""
+        alone = self.stretched and self.unindexed and self.until is None
+        return alone and not (self.forced or self.starts or self.level is Level.DEEP)
 
     @cached_property
-    def _deep(self) -> Deep | None:
+    def deep(self) -> Deep | None:
         """What looks into bodies, at the level that does."""
         if self.level is not Level.DEEP:
             return None
         from rmqtool.check.deep import inside
 
         return inside
+
+
+class RunAccounts:
+    """Accounts of the runs of one segment, in their order."""
+
+    def __init__(self, how: Accounting, segment: Segment) -> None:
+        self._how, self._segment = how, segment
+        self._check = RecordCheck(segment, how.forced, how.odd_topics)
+        self.sound: SoundRuns | None = None
+        if how.stretched:
+            lanes = StretchedLanes(how.kernels, BATCH_ROWS)
+            self._lanes: Lanes = lanes
+            if how.summed:
+                self.sound = SoundRuns(how.kernels, lanes, Check.VERIFY, DAY_MS)
+        else:
+            self._lanes = Lanes(how.kernels, BATCH_ROWS, how.levels)
+
+    def __call__(self, run: Records) -> Account:
+        """Of a run."""
+        how, base = self._how, self._segment.base
+        odd, even = how.kernels.dispatch.outline(run.rows, DAY_MS)
+        with_units = settled(run, base, how.until)
+        with_items = settled(run, base, how.until, border=0)
+        placed = self._lanes.placed(with_units, base)
+        fed: tuple[Further, ...] = ()
+        if how.further is not None and not how.stretched:
+            fed = how.further(with_units, placed, how.kernels)
+        return Account(
+            Extent.of(run.rows),
+            list(self._check.records(run)) if self._check.wants(odd) else [],
+            [] if how.deep is None else how.deep(run, self._segment, how.kernels),
+            times_of(run.rows, even=bool(even)),
+            placed,
+            (unindexed if how.unindexed else keys_of)(how.kernels.hashes, with_items, base),
+            run.rows[:, Field.POSITION].copy() if how.starts else None,
+            fed,
+        )
+
+    def of_sound(self, run: Sound) -> Account:
+        """Of a run by its sums."""
+        base = self._segment.base
+        return Account(
+            Extent(run.records, run.start, run.end, run.last_time),
+            [],
+            [],
+            Times(_NO_ROWS, [Span(run.first_time, run.last_time, None)]),
+            run.stretches,
+            Unindexed(base + run.keyed_start, base + run.keyed_end, run.keyed),
+        )

@@ -32,6 +32,7 @@ class CheckedLog(LogReader[Made]):
 
     checks: Check = Check.VERIFY
     false_blanks: bool = True
+    mapped: bool = True
 
     def of_event(self, source: ZeroFilledSource, event: Event) -> Filler | Event:
         """See `LogReader.of_event`."""
@@ -44,7 +45,10 @@ class CheckedLog(LogReader[Made]):
             at = source.next_data(at)
             if at is not None:
                 part = source.window(at, _PART)
-                if int(self.kernels.first_nonzero(part, 0)) < part.size:
+                filled = int(self.kernels.first_nonzero(part, 0)) < part.size
+                if source.had_fault():
+                    continue
+                if filled:
                     return True
                 at += part.size
         return False

@@ -37,7 +37,7 @@ from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
 from rmqtool.scan.fields import Stop
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.options import ReadOptions, data_bytes
-from rmqtool.scan.reader import Expired
+from rmqtool.scan.reader import PART_BYTES, SUMMED_PART_BYTES, Expired
 from rmqtool.store.layout import FileKind
 from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.whole import read_whole
@@ -204,7 +204,8 @@ class Verification:
             return self.elsewhere(self.store.segments)
         usual = Accounting.of(self.store, kernels, self.level, self.compared_until)
         account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
-        return CheckedLog(self.store.segments, self.reading, kernels, account).events()
+        part_bytes = SUMMED_PART_BYTES if account.summed else PART_BYTES
+        return CheckedLog(self.store.segments, self.reading, kernels, account, part_bytes=part_bytes).events()
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""

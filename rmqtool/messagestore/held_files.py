@@ -154,9 +154,11 @@ class HeldFiles:
 
     def _spoiled(self, paths: Iterable[str] | None) -> bool:
         with self._guard:
-            sources = self._sources
-            asked = sources.values() if paths is None else [sources[one] for one in paths if one in sources]
-            found = sum([one.had_fault() for one in asked])
+            sources, found = self._sources, 0
+            for one in sources if paths is None else paths:
+                source = sources.get(one)
+                if source is not None and source.had_fault():
+                    found += 1
             self._spoils += found
         return found > 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, TypeVar
 
@@ -74,8 +73,11 @@ class LogReader:
 
     def extent(self, physical_offset: int) -> tuple[int, int]:
         """Where the data of the file around a place begins and ends; twice 0 without one."""
-        file = self._file(physical_offset)
-        return (0, 0) if file is None else (file.base, file.base + file.wrote)
+        file = self._log.at(physical_offset) if physical_offset >= 0 else None
+        if file is None:
+            return 0, 0
+        base = file.base
+        return base, base + file.wrote
 
     def file_behind(self, physical_offset: int) -> int:
         """Physical offset of the next file's first byte (`CommitLog#rollNextFile`)."""
@@ -112,9 +114,8 @@ class LogReader:
         """See `HeldFiles.settled`; `places` are physical offsets in the segments that `work` reads."""
         if places is None:
             return self._held.settled(work)
-        size = self._log.size
-        files = map(self._file, {one // size * size for one in places})
-        return self._held.settled(work, [one.path for one in files if one is not None])
+        files = map(self._file, places)
+        return self._held.settled(work, {one.path for one in files if one is not None})
 
     def unspoiled(self, work: Callable[[], object], physical_offset: int) -> None:
         """Does what cannot be repeated with windows of one segment. Raises as `read` if one showed zeros."""
@@ -124,21 +125,19 @@ class LogReader:
 
     def copies(self, delivered: Sequence[Delivered]) -> list[bytes]:
         """The bytes of `records`. Raises as `read`."""
-        places = delivered.offsets[:1] if isinstance(delivered, Run) else [one[1] for one in delivered]
+        places = (delivered.base,) if isinstance(delivered, Run) else [one[1] for one in delivered]
         return self.settled(lambda: list(map(bytes, self.records(delivered))), places)
 
     def records(self, delivered: Sequence[Delivered]) -> list[memoryview]:
         """The records that are there as a whole, nothing copied. Raises as `read`."""
         if not isinstance(delivered, Run):
             return self._each([one[1:3] for one in delivered])
-        base, window = self._around(delivered.offsets[0], delivered.sizes[0])
+        offsets, sizes = delivered.offsets, delivered.sizes
+        base, window = self._around(offsets[0], sizes[0])
+        if base != delivered.base or delivered.end - base > len(window):
+            return self._each(delivered.places)
         data = window.data
-        found = [
-            data[at - base : at - base + size]
-            for at, size in zip(delivered.offsets, delivered.sizes, strict=True)
-        ]
-        whole = base == delivered.base and sum(map(len, found)) == sum(delivered.sizes)
-        return found if whole else self._each(delivered.places)
+        return [data[(at := one - base) : at + size] for one, size in zip(offsets, sizes)]  # noqa: B905
 
     def _each(self, places: Iterable[tuple[int, int]]) -> list[memoryview]:
         found: list[memoryview] = []
@@ -165,12 +164,14 @@ class LogReader:
 
     def _around(self, physical_offset: int, size: int) -> tuple[int, Window]:
         """As `data_around`, with what lies behind the data."""
-        file = self._file(physical_offset)
+        file = self._log.at(physical_offset) if physical_offset >= 0 else None
         if file is not None:
-            with suppress(VanishedError):
+            try:
                 whole = self._held.mapped(file.path)
-                if whole is not None:
-                    return file.base, whole
+            except VanishedError:
+                whole = None
+            if whole is not None:
+                return file.base, whole
         return physical_offset, self.read(physical_offset, size)
 
     def record(self, physical_offset: int) -> bytes | None:

@@ -37,7 +37,6 @@ from rmqtool.store.writing import make_directories, way_to
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from rmqtool.broker.log_recovery import LogEnd
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.recovery.loss import Loss
     from rmqtool.store.config import StoreConfig
@@ -105,14 +104,21 @@ def start_store(
     version = release or _release_of(store)
     foreseen = refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root), at=places.at))
-    start = Start(store, traits_of(version), settings_of(store), ReadOptions(Access("pread")), files=files)
-    start.foreseen = foreseen
+    recovered = foreseen is not None and foreseen.leaves_files  # most starts: nothing is read twice
+    if foreseen is not None and recovered:
+        start = foreseen
+        start.carry_out(files)
+    else:
+        start = _start_of(store, version, files)
+        start.foreseen = None if foreseen is None else foreseen.end
     try:
-        start.load()
+        if not recovered:
+            start.load()
         index = Index(store, start, rules_of(store, version), files) if start.settings.index_enabled else None
         if index is not None:
             start.dispatcher.watch = index.take
-        start.recover()
+        if not recovered:
+            start.recover()
         start.catch_up()
         if not start.clean:
             _clear_entries(start, files, places)
@@ -151,14 +157,18 @@ def _release_of(store: Store) -> str:
     return store.release.last if store.segments and store.release.known else RELEASES[-1]
 
 
-def refuse_loss(store: Store, release: str, recovery: Recovery) -> LogEnd | None:
-    """Where a start ends the log, as far as that was looked at; reads only.
+def _start_of(store: Store, release: str, files: StoreFiles | None = None) -> Start:
+    return Start(store, traits_of(release), settings_of(store), ReadOptions(Access("pread")), files=files)
+
+
+def refuse_loss(store: Store, release: str, recovery: Recovery) -> Start | None:
+    """The start up to the end of recovery, as far as that was looked at; reads only.
 
     Raises `RecoveryLossError` when it would give up intact records.
     """
     if recovery == "broker" or not len(store.segments):
         return None
-    start = Start(store, traits_of(release), settings_of(store), ReadOptions(Access("pread")))
+    start = _start_of(store, release)
     try:
         start.load()
         start.recover()
@@ -166,7 +176,7 @@ def refuse_loss(store: Store, release: str, recovery: Recovery) -> LogEnd | None
         return None  # and the start itself says why
     loss = _loss(start)
     if not loss.messages:
-        return start.end
+        return start
     ranges = [(one.start, one.end) for one in loss.ranges]
     places = ", ".join(f"{begin} to {end}" for begin, end in ranges[:_SHOWN])
     more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""

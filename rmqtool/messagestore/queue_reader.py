@@ -120,6 +120,16 @@ class QueueReader:
             return np.empty(0, self.dtype)
         return np.frombuffer(self._files.read(file.path, start * width, count * width), self.dtype)
 
+    def plain_from(self, offset: int, most: int) -> bytes:
+        """Bytes of the units of `slice_from`; none of a batch queue."""
+        at = offset * self.width
+        file = None if self.batch else self.queue.files.at(at)
+        if file is None:
+            return b""
+        at -= file.base
+        count = min(most, (file.wrote - at) // self.width)
+        return self._files.read(file.path, at, count * self.width) if count > 0 else b""
+
     def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:
         """Up to `most` units of one file from a queue offset on, and the offset of the first of them."""
         if isinstance(self.queue, ConsumeQueue):

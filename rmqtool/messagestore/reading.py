@@ -95,17 +95,21 @@ class Reader:
     ) -> tuple[Pull, list[Data]]:
         """One pull as a broker answers it, and its records, which `read` makes of what is delivered."""
         view = self.queue(topic, queue_id)
+        passes = None if wanted is None else self._passes(wanted)
         if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
             return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
         while True:
             floor = view.min_offset
             try:
-                answer = pull(view, offset, limit, self._passes(wanted), self._limits)
-                return answer, read(answer.delivered)
+                answer = pull(view, offset, limit, passes, self._limits)
+                found = read(answer.delivered)
             except StoreIOError:
                 if view.min_offset == floor:
                     raise
-                # what was read has expired meanwhile
+                continue  # what was read has expired meanwhile
+            # a broker sends a consumer behind what is left of the file then
+            if answer.status is not GetMessageStatus.OFFSET_FOUND_NULL or view.min_offset == floor:
+                return answer, found
 
     def get(
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool
@@ -140,9 +144,7 @@ class Reader:
             answer.suggest_pulling_from_slave and self._reads_slave,
         )
 
-    def _passes(self, wanted: Subscription | None) -> Passes | None:
-        if wanted is None:
-            return None
+    def _passes(self, wanted: Subscription) -> Passes:
         if wanted.type is FilterType.TAG:
             return lambda code, _offset, _size: wanted.passes_unit(code)
         return lambda _code, offset, size: self._matches(wanted, offset, size)

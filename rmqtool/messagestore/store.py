@@ -95,12 +95,13 @@ class MessageStore(ServiceCalls):
         )
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
-        self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
+        self._sync = settings.sync_flush
+        pool, warm = self._pool(), self._warm_up()
+        self._log = LogFiles(opened.places, start.log, synced=self._sync, pool=pool, warm=warm)
         stack.callback(self._log.close)
         self._log.clear_tail()
         self._flusher = Flusher(self._log)
         reader = LogReader(opened.places.at, start.log)
-        self._sync = settings.sync_flush
         shows_flushed = self._sync and start.traits.confirms_flushed
         self._dispatching = Dispatching(
             start,
@@ -320,7 +321,8 @@ class MessageStore(ServiceCalls):
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
-        self._statistics.got(len(found.messages), sum([len(one.raw) for one in found.messages]))
+        messages = found.messages
+        self._statistics.got(len(messages), sum([len(one.raw) for one in messages]))
         return found
 
     def get_raw(

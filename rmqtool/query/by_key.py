@@ -19,7 +19,7 @@ from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.lost_end import lost_end
-from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
+from rmqtool.query.lost_place import LOOKED_AT, where_items_lead, without_key
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.log_end import log_span
@@ -64,7 +64,8 @@ class KeyAnswer:
     window: [from, to) in store time (ms), None without bound. topics: how many the index was asked for.
     files: index files asked. scanned: ranges of physical offsets that were read, rest: those that no index
     answers for. setbacks: path → why an
-    index file was not used. missing: items that point to no record. not_covered: rows as in `store.coverage`.
+    index file was not used. missing: items that point to no record, or to one without a key of their hash:
+    the item is wrong, or properties, which no CRC covers. not_covered: rows as in `store.coverage`.
     """
 
     window: tuple[int | None, int | None]
@@ -280,6 +281,8 @@ def _compare(
     answer.collisions += answer.candidates - len(answer.matches)
     # a record that lost its body may have lost the key, too, by which the index knew it
     answer.not_covered += (one.row() for one in damaged if one.physical_offset in misdirected)
+    known |= {one.physical_offset for one in answer.missing}
+    answer.missing += map(without_key, sorted(misdirected - known))
     return misdirected
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.locate import What, look_at
+from rmqtool.scan.fields import Field
+from rmqtool.scan.picked import Missing
 from rmqtool.store.coverage import Incomplete, rest_of_log
 
 if TYPE_CHECKING:
@@ -29,8 +31,20 @@ def damaged_range(place: Place) -> tuple[int, int] | None:
     return start, start + place.length
 
 
+def without_key(physical_offset: int) -> Missing:
+    """A whole record to which an item leads that has no key of the item's hash."""
+    return Missing(physical_offset, "other_key", f"the index knew a message: {_other_key(physical_offset)}")
+
+
+def _other_key(physical_offset: int) -> str:
+    return f"offset {physical_offset}, whose record does not have that key"
+
+
 def in_words(place: Place) -> str:
-    """The offset and what lies there."""
+    """The offset and what lies there, which is not what was looked for."""
+    stated = None if place.row is None else place.row[Field.STORED_PHYSICAL_OFFSET]
+    if place.what is What.RECORD and stated == place.physical_offset:
+        return _other_key(place.physical_offset)
     offset = f"offset {place.physical_offset}"
     damaged = damaged_range(place)
     if damaged is not None:
@@ -64,7 +78,7 @@ def known_place(segments: SegmentSet, physical_offset: int) -> tuple[str, Row]:
 
 
 def where_items_lead(segments: SegmentSet, offsets: Iterable[int]) -> list[Row]:
-    """Rows of `not_covered` for physical offsets at which the index knew a message and no record lies.
+    """Rows of `not_covered` for physical offsets at which the index knew a message and no such one lies.
 
     None for what has expired, and for a byte inside of a record: there the item is wrong.
     """

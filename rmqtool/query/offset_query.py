@@ -18,7 +18,7 @@ from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
 from rmqtool.query.without_unit import without_first_units, without_last_units
-from rmqtool.query.wrong_units import QUEUE_COLUMNS, cut_units, misdirected
+from rmqtool.query.wrong_units import QUEUE_COLUMNS, WrongUnits, cut_units
 from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.query.verdict import Question
     from rmqtool.store.layout import Store
 
-_AT_ONCE = 1024
+AT_ONCE = 1024
 """records that are looked up together"""
 
 Row = dict[str, Any]
@@ -79,7 +79,7 @@ class OffsetQuery:
     def _batches(
         self, count: int, columns: Sequence[str], tags: UnitTags
     ) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
-        passes = self.broker_filter(tags)
+        passes, wrong = self.broker_filter(tags), WrongUnits(self.view)
         judge = FoundFilter(self.chosen)
         most = _NO_END if judge.columns else count
         first, delivered = pull_on(self.view, self.asked.offset, count, passes, most)
@@ -87,10 +87,10 @@ class OffsetQuery:
         subscription = self.subscription
         own = subscription.columns if subscription else ()
         wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *QUEUE_COLUMNS)))
-        while some := list(islice(delivered, _AT_ONCE)):
+        while some := list(islice(delivered, AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
-                self.misdirected += misdirected(self.view, part, [one.queue_offset for one in found])
+                self.misdirected += wrong.rows(part, [one.queue_offset for one in found])
                 judged, more = self._judged(part, found, tags)
                 batch, more = _chosen(judged, more, judge)
                 self._left_out += judged.num_rows - batch.num_rows

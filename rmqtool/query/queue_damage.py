@@ -8,12 +8,15 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.scan.units import UNIT
 from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.queue_view import QueueView
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
@@ -42,6 +45,31 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
         if start < behind.base_offset:
             what = f"no file has the entries from byte {start} to {behind.base_offset} of the queue"
             yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
+    yield from _turned_back(view)
+
+
+def _turned_back(view: QueueView) -> Iterator[Row]:
+    """Files that lead to the log in front of where the file before ends: another one's, or a copy."""
+    if view.batch:
+        return
+    for before, behind in pairwise(view.queue.files):
+        if behind.base_offset != (before.base_offset or 0) + before.size or not before.size:
+            continue
+        last, first = _leads_to(before, before.size - view.width), _leads_to(behind, 0)
+        if last is not None and first is not None and first <= last:
+            why = (
+                f"its entries begin with offset {first} of the log, those of the file before end with {last}"
+            )
+            yield _row(behind.shown, 0, behind.size, why)
+
+
+def _leads_to(file: StoreFile, position: int) -> int | None:
+    """The physical offset in a unit, None for one of no message."""
+    with file.open("pread") as source:
+        units = source.window(position, UNIT.itemsize)[: UNIT.itemsize]
+    if len(units) < UNIT.itemsize or int(units.view(UNIT)["size"][0]) in (0, PRE_BLANK_SIZE):
+        return None
+    return int(units.view(UNIT)["physical_offset"][0])
 
 
 def skipped(view: QueueView, first: int, count: int) -> Row:

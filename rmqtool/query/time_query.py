@@ -13,7 +13,7 @@ from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_damage import queue_damage
 from rmqtool.query.select_found import passing
 from rmqtool.query.without_unit import without_first_units, without_last_units
-from rmqtool.query.wrong_units import QUEUE_COLUMNS, misdirected
+from rmqtool.query.wrong_units import QUEUE_COLUMNS, WrongUnits
 from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
@@ -123,12 +123,12 @@ class TimeQuery:
     @cached_property
     def _misdirected(self) -> list[Row]:
         """Rows for messages of other queues or queue offsets among those that were asked for their time."""
-        slots = self.exact.misdirected
+        slots, wrong = self.exact.misdirected, WrongUnits(self.view)
         for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
             if isinstance(part, Missing):
                 continue
             own = [slots[one] for one in part["physical_offset"].to_pylist()]
-            if found := misdirected(self.view, part, own):
+            if found := wrong.rows(part, own):
                 return found
         return []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,67 +39,82 @@ _MOST = 4096
 """units that are looked at; one pull looks at fewer"""
 
 
-def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) -> list[Row]:
-    """Rows of `not_covered` for records that are messages of another queue, or of another queue offset.
+@dataclass
+class WrongUnits:
+    """Finds units of one queue that lead to messages of others. Keep it as long as the queue is asked."""
 
-    slots: queue offset of the unit of each. A record belongs to its own queue and to those that its lists
-    name (`INNER_MULTI_DISPATCH`); a batch has one queue offset for all its messages.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    view: QueueView
 
-    topic, queue_id = view.name
-    own = pc.and_(
-        pc.fill_null(pc.equal(batch["topic"], topic), False), pc.equal(batch["queue_id"], queue_id)
-    ).to_numpy(zero_copy_only=False)
-    placed = own & (batch["queue_offset"].to_numpy() == np.asarray(slots)) if not view.batch else own.copy()
-    others = np.flatnonzero(~placed)
-    foreign = ~own
-    if not view.batch and len(others):
-        offsets = batch["physical_offset"].to_numpy()
-        ahead = _ahead(view, offsets[others]) if _runs_ahead(view) else np.zeros(len(others), np.int64)
-        further = _further(view, batch.take(pa.array(others)))
-        for place, found, by in zip(others.tolist(), further, ahead.tolist(), strict=True):
-            placed[place] = slots[place] + by in found
-            foreign[place] &= not found
-    numbered = batch.append_column("slot", pa.array(slots, pa.int64()))
-    rows = []
-    if (wrong := numbered.filter(pa.array(foreign))).num_rows:
-        rows.append(
-            _row(wrong, "queues", lambda one: f"{escape_name(one['topic'] or '?')}/{one['queue_id']}")
+    def rows(self, batch: pa.RecordBatch, slots: Sequence[int]) -> list[Row]:
+        """Rows of `not_covered` for records that are messages of another queue, or of another queue offset.
+
+        slots: queue offset of the unit of each. A record belongs to its own queue and to those that its lists
+        name (`INNER_MULTI_DISPATCH`); a batch has one queue offset for all its messages.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        view = self.view
+        topic, queue_id = view.name
+        own = pc.and_(
+            pc.fill_null(pc.equal(batch["topic"], topic), False), pc.equal(batch["queue_id"], queue_id)
+        ).to_numpy(zero_copy_only=False)
+        placed = (
+            own & (batch["queue_offset"].to_numpy() == np.asarray(slots)) if not view.batch else own.copy()
         )
-    if (wrong := numbered.filter(pa.array(~placed & ~foreign))).num_rows:
-        rows.append(_row(wrong, "queue offsets", lambda one: f"queue offset {_stated(view, one)}"))
-    return rows
+        others = np.flatnonzero(~placed)
+        foreign = ~own
+        if not view.batch and len(others):
+            offsets = batch["physical_offset"].to_numpy()[others]
+            further = _further(view, batch.take(pa.array(others)))
+            for place, found, by in zip(others.tolist(), further, self._ahead(offsets).tolist(), strict=True):
+                placed[place] = slots[place] + by in found
+                foreign[place] &= not found
+        numbered = batch.append_column("slot", pa.array(slots, pa.int64()))
+        rows = []
+        if (wrong := numbered.filter(pa.array(foreign))).num_rows:
+            rows.append(
+                _row(wrong, "queues", lambda one: f"{escape_name(one['topic'] or '?')}/{one['queue_id']}")
+            )
+        if (wrong := numbered.filter(pa.array(~placed & ~foreign))).num_rows:
+            rows.append(_row(wrong, "queue offsets", lambda one: f"queue offset {_stated(view, one)}"))
+        return rows
 
+    def _ahead(self, offsets: Ints) -> Ints:
+        """How many records without a unit lie in front of each, none where that is not looked at."""
+        if not self._may_run_ahead:
+            return np.zeros(len(offsets), np.int64)
+        return np.where(offsets <= _NEAR, np.searchsorted(self._unlisted, offsets), 0)
 
-def _runs_ahead(view: QueueView) -> bool:
-    """Whether messages may have greater queue offsets than their units: those of light queues in 5.x.
+    @property
+    def _may_run_ahead(self) -> bool:
+        """Whether messages may have greater queue offsets than their units: of light queues in 5.x.
 
-    A list that ends with a queue that is no light one loses its empty last offset, so that none of its queues
-    gets a unit, although each has counted one (`MultiDispatchUtils`, `CommitLogDispatcherBuildConsumeQueue`).
-    """
-    return view.traits.multi_dispatch is MultiDispatch.USER_TOPICS and view.name[0].startswith(LMQ_PREFIX)
+        A list that ends with a queue that is no light one loses its empty last offset, so that none of its
+        queues gets a unit, although each has counted one (`MultiDispatchUtils`,
+        `CommitLogDispatcherBuildConsumeQueue`).
+        """
+        view = self.view
+        light = view.name[0].startswith(LMQ_PREFIX)
+        return view.traits.multi_dispatch is MultiDispatch.USER_TOPICS and light and view.log.low == 0
 
-
-def _ahead(view: QueueView, offsets: Ints) -> Ints:
-    """How many such records of the queue lie in front of each of these, none where that is not looked at."""
-    low, high = view.log.low, int(offsets.max())
-    counts = np.zeros(len(offsets), np.int64)
-    if low != 0 or high > _NEAR:
-        return counts
-    reading = ReadOptions(input_bytes=high)
-    for segment in view.log.segments:
-        if segment.base >= high:
-            break
-        with opened(segment, reading, checks=Check.TEXT, until=high - segment.base) as (_, scan):
-            for event in scan:
-                if isinstance(event, Records):
-                    for offset in unlisted(event, view.name[0], reading.kernels):
-                        counts += offsets > segment.base + offset
-                    if segment.base + behind(event) >= high:
-                        break
-    return counts
+    @cached_property
+    def _unlisted(self) -> Ints:
+        """Physical offsets, ascending, of such records of the queue in what is read of the log: once."""
+        high = min(self.view.log.high, _NEAR)
+        reading = ReadOptions(input_bytes=high)
+        found: list[int] = []
+        for segment in self.view.log.segments:
+            if segment.base >= high:
+                break
+            with opened(segment, reading, checks=Check.TEXT, until=high - segment.base) as (_, scan):
+                for event in scan:
+                    if isinstance(event, Records):
+                        names = unlisted(event, self.view.name[0], reading.kernels)
+                        found += (segment.base + offset for offset in names)
+                        if segment.base + behind(event) >= high:
+                            break
+        return np.array(sorted(found), np.int64)
 
 
 def _further(view: QueueView, batch: pa.RecordBatch) -> Iterator[list[int]]:

@@ -207,6 +207,23 @@ class Stretch(IntEnum):
     LAST_OFFSET = 4
 
 
+class Sum(IntEnum):
+    """Places in the int64 sums of a run of records (`kernels.sound.sound_stretches`).
+
+    START, END: position of the first and behind the last. KEYED: how many have keys for the index, and where
+    the first of these begins and the last ends.
+    """
+
+    RECORDS = 0
+    START = 1
+    END = 2
+    FIRST_TIME = 3
+    LAST_TIME = 4
+    KEYED = 5
+    KEYED_START = 6
+    KEYED_END = 7
+
+
 class Queue(IntEnum):
     """Places in the int64 state of a plain queue that is appended to (`kernels.building.append_units`).
 

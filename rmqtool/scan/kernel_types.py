@@ -194,6 +194,23 @@ class Kernels(Protocol):
         status: Ints,
     ) -> None: ...
 
+    def sound_stretches(
+        self,
+        buf: Bytes,
+        start: int,
+        origin: int,
+        place: Ints,
+        checks: int,
+        most: int,
+        rows: Ints,
+        status: Ints,
+        known: tuple[Ints, Bytes, Int32s, Ints],
+        counts: Ints,
+        columns: Ints,
+        found: Ints,
+        sums: Ints,
+    ) -> None: ...
+
     def records_at(
         self,
         buf: Bytes,

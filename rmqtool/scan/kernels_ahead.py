@@ -99,5 +99,5 @@ _rooms = {
 building, carve, dispatch, encoding, hashes = (
     _rooms[one] for one in ("building", "carve", "dispatch", "encoding", "hashes")
 )
-for _one in ("checksum", "entries", "spans", "text", "walk"):
+for _one in ("checksum", "entries", "sound", "spans", "text", "walk"):
     globals().update(vars(_rooms[_one]))

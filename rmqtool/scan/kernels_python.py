@@ -21,7 +21,7 @@ from rmqtool.scan import encoding_python as encoding
 from rmqtool.scan import fields as f
 from rmqtool.scan import hashes_python as hashes
 from rmqtool.scan.entries_python import walk_entries
-from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
+from rmqtool.scan.fields import Check, CrcState, Field, Issue, Status, Stop, Sum
 from rmqtool.scan.record_python import ACCEPTED, Verdict, contents, frame
 from rmqtool.scan.spans_python import first_nonzero, gather, message_ids, property_spans
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
 
 __all__ = [
     "HAVE_ISAL",
@@ -45,6 +46,7 @@ __all__ = [
     "message_ids",
     "property_spans",
     "records_at",
+    "sound_stretches",
     "walk",
     "walk_entries",
 ]
@@ -87,6 +89,53 @@ def walk(
         count += 1
     stop = Stop.ROWS_FULL if verdict[0] == ACCEPTED else verdict[0]
     status[:5] = (count, origin + at, stop, verdict[1], verdict[2])
+
+
+def sound_stretches(  # noqa: PLR0913, PLR0917 - as the compiled one
+    buf: Bytes,
+    start: int,
+    origin: int,
+    place: Ints,
+    checks: int,
+    most: int,
+    rows: Ints,
+    status: Ints,
+    known: tuple[Ints, Bytes, Int32s, Ints],
+    counts: Ints,
+    columns: Ints,
+    found: Ints,
+    sums: Ints,
+) -> None:
+    """See `kernels.sound.sound_stretches`."""
+    file_size, base, limit = place.tolist()
+    sums[:] = 0
+    at = start
+    while True:
+        walk(buf, at, origin, file_size, base, checks, rows, status)
+        count, position, stop = status[: Status.STOP + 1].tolist()
+        if count < len(rows) or stop != Stop.ROWS_FULL or position > limit:
+            return
+        odd, even = dispatch.outline(rows, most)
+        first = int(rows[0, Field.STORE_TIMESTAMP])
+        if odd or not even or (sums[Sum.RECORDS] and abs(first - int(sums[Sum.LAST_TIME])) > most):
+            return
+        taken = rows[: dispatch.stretch(buf, origin, rows, 0, base, known, counts, columns)]
+        if not len(taken):
+            return
+        if not sums[Sum.RECORDS]:
+            sums[Sum.START], sums[Sum.FIRST_TIME] = rows[0, Field.POSITION], first
+        ends = taken[:, Field.POSITION] + taken[:, Field.STORE_SIZE]
+        hashes.keyed(buf, origin, taken, found)
+        if found[2]:
+            if not sums[Sum.KEYED]:
+                sums[Sum.KEYED_START] = taken[found[0], Field.POSITION]
+            sums[Sum.KEYED_END] = ends[found[1]]
+            sums[Sum.KEYED] += found[2]
+        sums[Sum.RECORDS] += len(taken)
+        sums[Sum.LAST_TIME], sums[Sum.END] = taken[-1, Field.STORE_TIMESTAMP], ends[-1]
+        if len(taken) < len(rows):
+            return
+        at = int(ends[-1]) - origin
 
 
 def records_at(

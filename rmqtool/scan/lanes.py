@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+    Bytes = npt.NDArray[np.uint8]
     Key = tuple[str, int]
 
 _FIRST_LANES = 256
@@ -213,12 +215,22 @@ class StretchedLanes(Lanes):
         super().__init__(kernels, room)
         self._newest = np.zeros(len(self._lanes), np.int64)
 
-    def _put(self, run: Records, start: int, segment_base: int) -> int:
+    def state(self) -> tuple[tuple[Ints, Bytes, Int32s, Ints], Ints, Ints]:
+        """The arrays that `kernels.dispatch.stretch` goes on with: what is known, counts, columns."""
         if len(self._newest) < len(self._lanes):
             self._newest = np.full(len(self._lanes), self.columns.shape[1])
-        known = self._lanes, self._names, self._table, self._newest
+        return (self._lanes, self._names, self._table, self._newest), self._counts, self.columns
+
+    def filled(self) -> Placed:
+        """What a kernel has put into the columns of `state`, which are empty then."""
+        self._name_new_lanes()
+        columns = self.columns[:, : len(self)].copy()
+        self.clear()
+        return Placed(columns, self.keys)
+
+    def _put(self, run: Records, start: int, segment_base: int) -> int:
         following: int = self._kernels.stretch(
-            run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
+            run.window, run.origin, run.rows, start, segment_base, *self.state()
         )
         return following
 

@@ -30,6 +30,15 @@ class Readable:
         self._done = start
         """what lies before this position has been reported"""
 
+    @property
+    def whole(self) -> bool:
+        """Whether every byte could be read so far."""
+        return self._source is None or not self._source.unreadable
+
+    def passed(self, position: int) -> None:
+        """What lies before this position has been read."""
+        self._done = max(self._done, position)
+
     def readable(self, event: Event) -> Iterator[Event]:
         """The event, or what is left of it, with the unreadable ranges up to its end.
 
@@ -38,9 +47,9 @@ class Readable:
         yield from self._readable_part(event)
         if isinstance(event, Records):
             last = event.rows[-1]
-            self._done = max(self._done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
+            self.passed(int(last[Field.POSITION] + last[Field.STORE_SIZE]))
         elif not isinstance(event, End):
-            self._done = max(self._done, event.position + event.length)
+            self.passed(event.position + event.length)
 
     def _readable_part(self, event: Event) -> Iterator[Event]:
         if self._source is None:

@@ -1,8 +1,8 @@
 """The reader of a log: segments, and parts of large ones, side by side; what they hold in physical order.
 
-Bytes are copied, never mapped: what is made of a run of records looks at it more than once, and must see the
-same bytes each time, whatever happens to the file. It is no slower: reading 1 GiB of a file in the page cache
-takes as long as the page faults of a new mapping, and giving that back takes time as well.
+Bytes are copied where what is made of a run of records looks at them later: it must see what the scan saw,
+whatever happens to the file. With `mapped` nothing that is made holds bytes; it is made once more, of a copy,
+where some could not be read meanwhile (`ByteSource.had_fault`).
 
 With several jobs a large segment is cut. A part begins at the first whole record at its own place behind a
 cut. That may lie in the body of another record, or behind the end of the data: so a part counts only if the
@@ -12,10 +12,11 @@ it then goes on to the next part that begins where it has come to.
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.errors import RmqtoolError, VanishedError
@@ -23,18 +24,24 @@ from rmqtool.scan.events import End, Records
 from rmqtool.scan.fields import Check, Stop
 from rmqtool.scan.opened import before, behind, opened, unread
 from rmqtool.scan.parallel import WorkerContext, in_order
+from rmqtool.scan.sound import Sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rmqtool.scan.events import Event
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.opened import OpenSegment
     from rmqtool.scan.options import ReadOptions
+    from rmqtool.scan.sound import SoundRuns
     from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
 
 PART_BYTES = 16 << 20
 """bytes of a segment between two cuts, holes left out"""
+
+SUMMED_PART_BYTES = 128 << 20
+"""the same where runs come by their sums: what a thread is ahead takes little memory then"""
 
 BATCH_ROWS = 8192
 """records in a run at most"""
@@ -58,6 +65,26 @@ class Sized(Protocol):
 
 
 Made = TypeVar("Made", bound=Sized)
+
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Making(Protocol[Result_co]):
+    """Takes the runs of records of a segment, in their order."""
+
+    def __call__(self, run: Records, /) -> Result_co:
+        """What becomes of a run."""
+
+
+@runtime_checkable
+class Summing(Making[Result_co], Protocol[Result_co]):
+    """Makes the same of records with nothing to tell by their sums, where `sound` is what takes these."""
+
+    sound: SoundRuns | None
+
+    def of_sound(self, run: Sound) -> Result_co:
+        """What becomes of a run by its sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +156,19 @@ class LogReader(Generic[Made]):
     """made: gives, for each part of a segment, what takes its runs of records.
 
     chosen: the segments that are read, all unless given. checks, batch_rows, false_blanks: of `SegmentScan`.
-    part_bytes: of a segment between two cuts.
+    part_bytes: of a segment between two cuts. mapped: see above; a live store is copied nevertheless.
     """
 
     segments: SegmentSet
     options: ReadOptions
     kernels: Kernels
-    made: Callable[[Segment], Callable[[Records], Made]]
+    made: Callable[[Segment], Making[Made]]
     chosen: Sequence[Segment] | None = None
     checks: Check = Check.ALL
     batch_rows: int = BATCH_ROWS
     false_blanks: bool = False
     part_bytes: int = PART_BYTES
+    mapped: bool = False
 
     @property
     def copying(self) -> ReadOptions:
@@ -199,45 +227,63 @@ class LogReader(Generic[Made]):
             yield 0, End(0, Stop.END, END_FILE_MIN_BLANK_LENGTH, 0)
             return
         done = start
-        made = self.made(segment)
         try:
-            stop = parts.behind(number, start + 1)
             with opened(
                 segment,
-                self.copying,
+                self.options if self.mapped else self.copying,
                 lane=lane,
                 kernels=self.kernels,
                 active=self.segments.is_active(segment),
                 checks=self.checks,
                 false_blanks=self.false_blanks,
                 start=start,
-                until=stop,
+                until=parts.behind(number, start + 1),
                 batch_rows=self.batch_rows,
                 window_bytes=WINDOW_BYTES,
-            ) as (source, scan):
-                for event in scan:
-                    rest: Event | None = event
-                    while rest is not None:
-                        if isinstance(rest, Records):
-                            run, rest = _divided(rest, stop)
-                            done = behind(run)
-                            of_run = made(run)
-                            lane.take(of_run.nbytes)
-                            yield done, of_run
-                        else:
-                            done = done if isinstance(rest, End) else max(done, rest.position + rest.length)
-                            yield done, self.of_event(source, rest)
-                            rest = None
-                        if done >= stop:
-                            stop = parts.behind(number, done)
-                        if done >= stop < segment.size:
-                            return
+            ) as found:
+                for now, event in self._made(parts, number, done, found, lane):
+                    done = now
+                    yield now, event
         except VanishedError as error:
             yield segment.size, unread(error, 0, segment.size, live=live) or Expired()
-            return
         except RmqtoolError as error:
             yield segment.size, unread(error, done, parts.high, live=live)
-            return
+
+    def _made(
+        self, parts: _Parts, number: int, done: int, found: OpenSegment, lane: WorkerContext
+    ) -> Iterator[tuple[int, object]]:
+        """What becomes of the events of a scan, and where each ends."""
+        segment, stop = parts.segment, parts.behind(number, done + 1)
+        source, scan = found
+        made = self.made(segment)
+        summing = made if isinstance(made, Summing) else None
+        for event in scan.summed(None if summing is None else summing.sound):
+            waiting: deque[Event | Sound] = deque([event])
+            while waiting:
+                one = waiting.popleft()
+                if isinstance(one, Records):
+                    run, rest = _divided(one, stop)
+                    of_run = made(run)
+                    if source.had_fault():  # zeros in the place of bytes; from here on the source copies
+                        made = self.made(segment)
+                        waiting.extendleft(reversed([*scan.reread(one)]))
+                        continue
+                    if rest is not None:
+                        waiting.appendleft(rest)
+                    done = behind(run)
+                    lane.take(of_run.nbytes)
+                    yield done, of_run
+                elif not isinstance(one, Sound):
+                    done = done if isinstance(one, End) else max(done, one.position + one.length)
+                    yield done, self.of_event(source, one)
+                elif summing is not None:
+                    of_run, done = summing.of_sound(one), one.end
+                    lane.take(of_run.nbytes)
+                    yield done, of_run
+                if done >= stop:
+                    stop = parts.behind(number, done)
+                if done >= stop < segment.size:
+                    return
         yield segment.size, None
 
     def of_event(self, source: ZeroFilledSource, event: Event) -> Any:  # noqa: ARG002 - for who looks closer

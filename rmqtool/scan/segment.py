@@ -6,25 +6,27 @@ a gap, and goes on there. So it does after bytes that cannot be read, when the s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailContent
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, CrcState, Field, Status, Stop
 from rmqtool.scan.moving import TornTailRetry
 from rmqtool.scan.readable import Readable
+from rmqtool.scan.sound import MOST_BYTES, Sound
 from rmqtool.scan.under_filler import under_filler
 from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     import numpy as np
     import numpy.typing as npt
 
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.sound import SoundRuns
     from rmqtool.store.bytes import ByteSource
 
 STEP = 4 << 20
@@ -32,6 +34,9 @@ STEP = 4 << 20
 
 _LEADING_ZEROS = 3
 """with so many zero bytes of its total size a record may begin"""
+
+_BELIEVED = 64
+"""last records of a run, the newest whole one of which tells how old what follows may be"""
 
 BATCH_ROWS = 16_384
 """records in one `Records` event: 3.5 MiB of rows, small enough to stay in a shared cache"""
@@ -77,6 +82,8 @@ class SegmentScan:
         import numpy as np
 
         self._windows = Windows(source, stop, until, window_bytes)
+        self._until = source.size if until is None else min(until, source.size)
+        self._ahead = source.window_bytes if window_bytes is None else window_bytes
         self._stop = stop
         self._step = step
         self._source = source
@@ -100,8 +107,16 @@ class SegmentScan:
         self._status = np.zeros(STATUS_WIDTH, np.int64)
 
     def __iter__(self) -> Iterator[Event]:
-        for event in self._events():
-            yield from self._readable.readable(event)
+        return cast("Iterator[Event]", self.summed(None))
+
+    def summed(self, sums: SoundRuns | None) -> Iterator[Event | Sound]:
+        """The events, with records that `sums` takes by their sums; in a log that moves it takes none."""
+        for event in self._events(None if self._moving else sums):
+            if isinstance(event, Sound):
+                self._readable.passed(event.end)
+                yield event
+            else:
+                yield from self._readable.readable(event)
 
     def reread(self, run: Records) -> Iterator[Event]:
         """The run with its bytes read once more, after `ByteSource.had_fault`, less what cannot be read."""
@@ -110,10 +125,11 @@ class SegmentScan:
         window = self._source.window(start, end - start)
         yield from self._readable.readable(Records(run.rows, window, start))
 
-    def _events(self) -> Iterator[Event]:
+    def _events(self, sums: SoundRuns | None) -> Iterator[Event | Sound]:
         """As if every byte could be read."""
         position = self._start
         while True:
+            position = yield from self._sounds(sums, position)
             records, at, stop, expected, found = self._walk(position, self._rows)
             filler = stop is Stop.BLANK and expected == found
             if self._moving and self._settling.waited(records, at, stop, whole=filler):
@@ -150,6 +166,24 @@ class SegmentScan:
             if not isinstance(event, Gap) or position == self._size:
                 yield End(valid_end, stop, expected, found)
                 return
+
+    def _sounds(self, sums: SoundRuns | None, position: int) -> Generator[Sound, None, int]:
+        """Records that `sums` takes from `position` on; where they end."""
+        while sums is not None and (found := self._sound(sums, position)) is not None:
+            position, self._timestamp, self._shift = found.end, found.last_time, 0
+            yield found
+        return position
+
+    def _sound(self, sums: SoundRuns, position: int) -> Sound | None:
+        left = self._until - position
+        if left <= 0:
+            return None
+        window, origin = self._windows.at(position, min(self._ahead, left))
+        if not self._readable.whole:
+            return None
+        place = self._size, self._base, position + min(left, MOST_BYTES)
+        found = sums(window, position - origin, origin, place)
+        return None if self._windows.had_fault() else found
 
     def _without_false_end(
         self, records: Records, end: int, stop: Stop
@@ -209,8 +243,15 @@ class SegmentScan:
             return records, at, Stop(stop), expected, found
 
     def _remember(self, records: Records) -> None:
+        rows = records.rows[-_BELIEVED:]
+        places = self._base + rows[:, Field.POSITION]
+        # one damaged record does not tell how old the others may be
+        own = (rows[:, Field.STORED_PHYSICAL_OFFSET] == places) & (rows[:, Field.CRC_STATE] != CrcState.BAD)
         last = records.rows[-1]
-        self._timestamp = int(last[Field.STORE_TIMESTAMP])
+        if own.any():
+            self._timestamp = int(rows[own][-1, Field.STORE_TIMESTAMP])
+        elif self._timestamp is None or len(rows) > 1:  # a segment of another place
+            self._timestamp = int(last[Field.STORE_TIMESTAMP])
         stored = int(last[Field.STORED_PHYSICAL_OFFSET])
         # no copied or renamed file gives a negative offset, and the distance would leave int64
         self._shift = stored - self._base - int(last[Field.POSITION]) if stored >= 0 else 0

@@ -69,7 +69,10 @@ class MappedSource(FileSource):
         """See `ByteSource.window`."""
         if self._copies:
             return self.copied(offset, length)
-        return self._data[offset : offset + self.clamp(offset, length, min(self.size_now(), self._size))]
+        end = min(self.size_now(), self._size)
+        if length == end == self._size and not offset:
+            return self._data
+        return self._data[offset : offset + self.clamp(offset, length, end)]
 
     def close(self) -> None:
         """Drops the mapping; windows handed out before stay valid, the last of them unmaps the file."""

@@ -35,6 +35,9 @@ _CRC_NAME = b"__CRC32#\x01"
 _CRC_LENGTH = 20
 _ENOUGH = 3
 _TYPE_BITS = 0x700
+_V6, _COMPRESSED = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6), int(SysFlag.COMPRESSED)
+_INNER_BATCH = int(SysFlag.INNER_BATCH)
+_CLUSTER = CLUSTER.encode()
 
 Fact: TypeAlias = "tuple[str, frozenset[str], Weight]"
 
@@ -122,11 +125,11 @@ def _facts(records: list[Outline]) -> list[Fact]:
 
     if any(record.magic == MESSAGE_MAGIC_CODE_V2 for record in records):
         found.append(("magic V2", since("5.1.0"), Weight.CERTAIN))
-    if any(record.sys_flag & (SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6) for record in records):
+    if any(record.sys_flag & _V6 for record in records):
         found.append(("IPv6 hosts", since("4.6.0"), Weight.CERTAIN))
-    if any(record.sys_flag & SysFlag.COMPRESSED and record.sys_flag & _TYPE_BITS for record in records):
+    if any(record.sys_flag & _COMPRESSED and record.sys_flag & _TYPE_BITS for record in records):
         found.append(("compression type bits", since("4.9.4"), Weight.LIKELY))
-    if any(record.sys_flag & SysFlag.INNER_BATCH and has(INNER_NUM, record) for record in records):
+    if any(record.sys_flag & _INNER_BATCH and has(INNER_NUM, record) for record in records):
         found.append(("inner batches", since(FIRST_5), Weight.CERTAIN))
     if any(record.properties[-_CRC_LENGTH:].startswith(_CRC_NAME) for record in records):
         found.append(("__CRC32# trailers", since("5.2.0"), Weight.CERTAIN))
@@ -163,6 +166,8 @@ def _order(records: list[Outline]) -> Iterator[Fact]:
     """
     small = large = 0
     for record in records:
+        if _CLUSTER not in record.properties:
+            continue
         names = [
             pair.name for pair in decode_pairs(record.properties) if pair.is_pair and pair.name is not None
         ]

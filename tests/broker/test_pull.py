@@ -57,6 +57,10 @@ class Queue:
             units["tags_code"] = range(len(units))
         return offset, units[offset : offset + most]
 
+    def plain_from(self, offset: int, most: int) -> bytes:
+        found = self.slice_from(offset, most)
+        return b"" if found is None else found[1].tobytes()
+
     def next_file_offset(self, offset: int) -> int:
         return offset + 300
 

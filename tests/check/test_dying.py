@@ -106,7 +106,7 @@ def test_bad_blocks_of_the_log(
     break_blocks(monkeypatch, bad)
     left = records_outside(facts, wanted)
 
-    found, summary = verified(root, jobs=jobs)
+    found, summary = verified(root, jobs=jobs, safe_io=True)
     reported = [one for one in found if one.code == "DIR-UNREADABLE"]
     assert [(one.physical_offset, one.physical_offset + one.length) for one in reported] == wanted
     assert all("Input/output error" in one.message for one in reported)

@@ -122,3 +122,18 @@ def test_an_offset_id_behind_the_log(lost: tuple[HandmadeStore, Stored], behind:
     assert (result.exit_code, result.rows[-1]["kind"]) == (3, "offset_msg_id")
     assert f"offset {behind}, where no file of the log lies" in result.stderr
     assert "process 0" not in result.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--source", "index")])
+def test_a_record_that_lost_its_key_alone(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """No CRC covers properties: the body is right, and nothing but the index knows which key was there."""
+    store = healthy_store().write(tmp_path / "store")
+    record = store.of("Orders")[20]
+    path, position = store.segment(record.offset)
+    at = store.read(path).index(b"k40", position)
+    store.patch(path, at, b"kX0")
+    result = rmq("query-key", store.root, "Orders", "k40", *more, *NDJSON)
+    assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "damage")
+    words = f"not found, but the index knew it: offset {record.offset}, whose record does not have that key"
+    assert first_line(result) == words
+    assert rmq("query-key", store.root, "Orders", "k42", *NDJSON).exit_code == 0

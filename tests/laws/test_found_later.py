@@ -722,3 +722,53 @@ def test_a_store_that_nobody_finds_fault_with_is_left_alone(tmp_path: Path) -> N
     store.patch(*store.segment(store.stored[20].offset), bytes(8))
     done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
     assert {row["path"] for row in json.loads(done.stdout)["rows"]} >= {"commitlog/" + "0" * 20}
+
+
+def test_a_copied_directory_does_not_take_the_only_record_of_a_queue(tmp_path: Path) -> None:
+    """40033: where the queue's own file is overwritten, the copy alone leads to its record."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.put("Lonely", b"the only one")
+    store.write(tmp_path / "store")
+    queues = store.root / "consumequeue"
+    shutil.copytree(queues / "Lonely/0", queues / "Lonely/21")
+    shutil.copy(queues / "Orders/0" / ("0" * 20), queues / "Lonely/0")
+    was = strict.walk(store.root)[0]
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    now, units = strict.walk(tmp_path / "out")[0], strict.units(tmp_path / "out")
+    assert {at: one.raw for at, one in now.items()} == {at: one.raw for at, one in was.items()}
+    assert units["Lonely", 0, 0][0] == store.stored[-1].offset
+
+
+def test_the_time_of_a_damaged_record_does_not_end_the_log(tmp_path: Path) -> None:
+    """41208: it lay in the future, so that all behind the next damage seemed left of an older life."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    liar, broken = store.stored[5], store.stored[6]
+    path, position = store.segment(liar.offset)
+    store.patch(path, position + OFF_STORE_TIMESTAMP, (1 << 42).to_bytes(8, "big"))
+    store.patch(path, position + OFF_PHYSICAL_OFFSET, (1 << 28).to_bytes(8, "big"))
+    store.patch(path, store.read(path).index(b"body 5"), b"dead")
+    store.patch(*store.segment(broken.offset), bytes(12))
+    rows = rmq("dump", store.root, "--format", "ndjson").of_type("message")
+    assert [row["physical_offset"] for row in rows][-5:] == [one.offset for one in store.stored[7:]]
+
+
+def test_a_file_of_a_queue_that_was_copied_over_the_next_one(tmp_path: Path) -> None:
+    """41132: where the head has expired its entries look expired, and what they hide was nowhere said."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    begin = sorted((store.root / "commitlog").iterdir())[1]
+    min((store.root / "commitlog").iterdir()).unlink()
+    files = sorted((store.root / "consumequeue/Orders/0").iterdir())
+    assert int(begin.name) > store.stored[int(files[1].name) // 20 - 1].offset
+    shutil.copy(files[0], files[1])
+    one = store.stored[int(files[1].name) // 20 + 1]
+    for command, asked in (("query-time", one.time), ("query-offset", int(files[2].name) // 20)):
+        assert rmq(command, store.root, "Orders", 0, asked).exit_code == 3

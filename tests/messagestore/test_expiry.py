@@ -14,6 +14,7 @@ from rmqtool.broker.disk import Room
 from rmqtool.broker.expiry import expired_below, expired_segments, look
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import PutStatus
+from rmqtool.messagestore.queue_reader import QueueReader
 from rmqtool.store.config import config_of
 from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, open_small, traffic
@@ -153,6 +154,25 @@ def test_what_a_reader_holds_stays_good(tmp_path: Path) -> None:
         assert store.expire().segments == 5
         assert [bytes(one) for one in raw.records] == before
         assert store.message_at(0) is None
+
+
+def test_what_expires_within_a_pull_is_not_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker finds no unit then and sends the consumer to the next file of the queue."""
+    looked = QueueReader.plain_from
+    with open_small(tmp_path, deleteCommitLogFilesInterval=0) as store:
+        store.put_many(traffic(0, 200))
+        store.flush()
+        age(tmp_path, 5)
+
+        def expired_meanwhile(reader: QueueReader, offset: int, most: int) -> bytes:
+            return b"" if store.expire().segments else looked(reader, offset, most)
+
+        monkeypatch.setattr(QueueReader, "plain_from", expired_meanwhile)
+        result = store.get("Topic0", 0, 0)
+        low, _ = store.offsets("Topic0", 0)
+        assert (result.status.name, result.next_begin_offset, low > 0) == ("OFFSET_TOO_SMALL", low, True)
 
 
 def test_readers_and_writers_go_on_meanwhile(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import fixtures
+from fixtures import strict
 from rmqtool.pipeline.keys.fetching import ByStore, FetchHits, fetch
 from rmqtool.pipeline.keys.key_request import KeyRequest
 from rmqtool.pipeline.keys.query import BROADCAST_MOST
@@ -117,6 +118,31 @@ def test_of_many_places_without_a_record_the_first_are_named(
     assert len(rows) == 11
     more = part["index_items_without_record"] - 10
     assert rows[-1]["error"] == f"{more} further places that the index knows hold no record"
+
+
+@pytest.mark.parametrize("source", ["auto", pytest.param("index", marks=pytest.mark.full)])
+@pytest.mark.parametrize("join", [pytest.param("broadcast", marks=pytest.mark.full), "shuffle"])
+def test_records_that_lost_their_keys_alone(
+    spark: SparkSession,
+    fresh_golden: Callable[[str], fixtures.Golden],
+    tmp_path: Path,
+    join: str,
+    source: str,
+) -> None:
+    """Bodies are right and no CRC covers properties: the index knows that keys were there."""
+    store = fresh_golden("v498-basic").path
+    file = key_file(tmp_path, [store], absent=MANY if join == "shuffle" else 1)
+    records = [one for one in strict.walk(store)[0].values() if one.properties.get("KEYS")][4:8]
+    for one in records:
+        base = max(int(path.name) for path in (store / "commitlog").iterdir() if int(path.name) <= one.offset)
+        with (store / f"commitlog/{base:020d}").open("r+b") as log:
+            for name in ("UNIQ_KEY", "KEYS"):
+                value = one.properties[name].encode()
+                log.seek(one.offset - base + one.raw.index(value))
+                log.write(b"z" * len(value))
+    (part,) = same([store], file, "--source", source, join=join)["stores"]
+    assert part["index_items_without_record"] > 2
+    assert part["incomplete_reason"] == "damage"
 
 
 @pytest.mark.full

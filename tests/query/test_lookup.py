@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from rmqtool.query import offset_query, wrong_units
 from rmqtool.query.by_id import find_uniq_key
 from rmqtool.query.index_lookup import items_of_record
 from rmqtool.query.target import at_offset, by_id, is_id
@@ -83,6 +84,23 @@ def test_a_pull_of_a_queue_that_runs_ahead_is_complete(golden):
     for release, code in (("5.3.3", 0), ("4.9.8", 3)):
         done = rmq("query-offset", found.path, "%LMQ%beta", 0, 0, "-n", 32, "--as-version", release)
         assert done.exit_code == code
+
+
+def test_pulls_of_a_queue_that_runs_ahead_read_the_log_once(golden, monkeypatch):
+    """However many there are: what the log shows of the queue is kept."""
+    read = []
+    opened = wrong_units.opened
+
+    def counted(segment, *rest, **more):
+        read.append(segment.base)
+        return opened(segment, *rest, **more)
+
+    monkeypatch.setattr(wrong_units, "opened", counted)
+    monkeypatch.setattr(offset_query, "AT_ONCE", 1)
+    found = golden("v533-lmq")
+    assert rmq("query-offset", found.path, "%LMQ%beta", 0, 0, "-n", 32).exit_code == 0
+    assert read
+    assert len(read) == len(set(read))
 
 
 def test_extension_addresses_are_resolved(golden):

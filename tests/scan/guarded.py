@@ -28,6 +28,7 @@ from rmqtool.scan.fields import (
     Queue,
     QueueKeyColumn,
     Stretch,
+    Sum,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ KERNELS = {
     "encoding": {"encode", "join_properties"},
     "entries": {"walk_entries"},
     "hashes": {"key_hashes", "keyed", "have_keys", "agree", "chain", "compare_slots", "follow"},
+    "sound": {"sound_stretches"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
     "walk": {"walk", "records_at", "find_record"},
 }
@@ -136,6 +138,7 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
         places = np.array([*odd, *rows[:count, Field.POSITION]], np.int64)
         found = np.zeros((len(places), ROW_WIDTH), np.int64)
         kernels.records_at(buffer, places, 0, file_size, 0, int(Check.VERIFY), found)
+        _run_on_sound(buffer, file_size, kernels)
         for any_offset in (0, 1):
             for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
                 kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)
@@ -172,6 +175,26 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     owners, ends, found = np.arange(len(which)) % 2, np.array([0, 0, len(buffer)]), np.zeros(len(which), bool)
     for topic in (buffer[:1], buffer):
         kernels.hashes.have_keys(buffer, 0, rows, which, topic, owners, ends, buffer, found)
+
+
+def _run_on_sound(buffer: np.ndarray, file_size: int, kernels: Any) -> None:
+    for block in (1, 2):
+        known = np.zeros((8, len(QueueKeyColumn)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
+        kernels.sound_stretches(
+            buffer,
+            0,
+            0,
+            np.array([file_size, 0, file_size]),
+            int(Check.VERIFY),
+            1000,
+            np.zeros((block, ROW_WIDTH), np.int64),
+            np.zeros(STATUS_WIDTH, np.int64),
+            (*known, np.zeros(8, np.int64)),
+            np.zeros(3, np.int64),
+            np.zeros((len(Stretch), 64), np.int64),
+            np.zeros(3, np.int64),
+            np.zeros(len(Sum), np.int64),
+        )
 
 
 def _run_on_entries(buffer: np.ndarray, kernels: Any) -> None:

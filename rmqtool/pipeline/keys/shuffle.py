@@ -138,7 +138,8 @@ class ShuffleJoin:
         self._count(settled if self._lost is None else _once(settled, self._lost))
         misdirected = settled.where(
             (f.col("kind") == Kind.MISDIRECTED) | (f.col("kind") < Kind.MISSING) & ~f.col("hit")
-        ).select("store", "physical_offset")
+        ).select("store", "physical_offset", "kind")
+        self._note_other_keys(misdirected.where(f.col("kind") < Kind.MISSING))
         wrong = (
             found.join(misdirected, ["store", "physical_offset"])
             .groupBy("file")
@@ -151,6 +152,24 @@ class ShuffleJoin:
             own = {shown: error for (path, shown), error in errors.items() if path == one.path}
             self.sums[one.path].add(one.outcome(own, self.asked.window))
         return [settled]
+
+    def _note_other_keys(self, misdirected: DataFrame) -> None:
+        """Records to which items lead and that have no key with the code of one of these."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+
+        of_store = Window.partitionBy("store")
+        rank = f.row_number().over(of_store.orderBy("physical_offset"))
+        ranked = misdirected.select("store", "physical_offset").distinct().withColumn("rank", rank)
+        counted = ranked.withColumn("all", f.count("*").over(of_store)).where(f.col("rank") <= LOOKED_AT + 1)
+        for number, offset, rank_there, count in counted.select(
+            "store", "physical_offset", "rank", "all"
+        ).collect():
+            found = self.sums[self._paths[number]]
+            found.without_record.add(offset)
+            found.inside.add(offset)
+            if rank_there == 1:
+                found.add({"missing": count, "missing_inside": count})
 
     def _comparing(self) -> CompareItems:
         numbers = {path: number for number, path in enumerate(self._paths)}

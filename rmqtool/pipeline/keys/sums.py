@@ -10,7 +10,7 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.by_key import KeySource, items_without_record
 from rmqtool.query.key_query import places_known
 from rmqtool.query.lost_end import lost_end
-from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
+from rmqtool.query.lost_place import LOOKED_AT, where_items_lead, without_key
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage, each_once, holes_in, rest_of_log
@@ -80,9 +80,12 @@ class StoreSums:
         if asked.source is KeySource.INDEX:
             for low, high in self.rest:
                 rows += rest_of_log(list(store.segments), low, Incomplete.LIMIT, end=high)
-            found = pick(store.segments, sorted(self.inside)[:LOOKED_AT], ("physical_offset",))
-            lost = [one for one in found if isinstance(one, Missing)]
-            rows += items_without_record(lost, self.missing_inside)
+            places = sorted(self.inside)[:LOOKED_AT]
+            found = pick(store.segments, places, ("physical_offset",))
+            lost = {one.physical_offset: one for one in found if isinstance(one, Missing)}
+            rows += items_without_record(
+                [lost.get(at) or without_key(at) for at in places], self.missing_inside
+            )
         else:
             first, last = asked.window
             rows += lost_end(store, MessageFilter(store_from=first, store_to=last))

@@ -246,7 +246,9 @@ def _disown(
         owners = pointed.get(run.start, ())
         if run.key in owners:
             continue
-        if run.start in missed or any(_differs_in_one(run.key, one) for one in owners):
+        # the name of a directory proves nothing, it may be a copy; records of that queue do
+        proven = (one for one in owners if order.chosen.get(one))
+        if run.start in missed or any(_differs_in_one(run.key, one) for one in proven):
             order.chosen[run.key] = []
             order.outliers.append(run)
 

@@ -78,6 +78,15 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "lengths_of_chains": Signature((LONGS, LONGS)),
         "follow": Signature((BYTES, NUMBER, LONGS, INTS), 1),
     },
+    "sound": {
+        "sound_stretches": Signature(
+            (
+                *(BYTES, NUMBER, NUMBER, LONGS, NUMBER, NUMBER, TABLE, LONGS),
+                (TABLE, BYTES, INTS, LONGS),
+                *(LONGS, TABLE, LONGS, LONGS),
+            )
+        ),
+    },
     "spans": {
         "first_nonzero": Signature((BYTES, NUMBER), 1),
         "gather": Signature((BYTES, LONGS, LONGS, INTS, BYTES), 1),

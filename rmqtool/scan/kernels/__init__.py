@@ -13,6 +13,7 @@ from rmqtool.scan.kernels import building, carve, dispatch, encoding, hashes
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
+from rmqtool.scan.kernels.sound import sound_stretches
 from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans
 from rmqtool.scan.kernels.text import utf8_ok
 from rmqtool.scan.kernels.walk import find_record, records_at, walk
@@ -31,6 +32,7 @@ __all__ = [
     "message_ids",
     "property_spans",
     "records_at",
+    "sound_stretches",
     "utf8_ok",
     "walk",
     "walk_entries",

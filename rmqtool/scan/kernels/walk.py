@@ -31,6 +31,9 @@ from rmqtool.scan.kernels.text import finish_odd
 AHEAD, MOST_AHEAD, LINE = 2, 2048, 64
 """records ahead whose bytes are brought into the cache, how many of one, and by how many"""
 
+FAR = 4096
+"""bytes ahead where a walk does so that does not read bodies"""
+
 
 @kernel(forceinline=True)
 def _checked(base, at, end, origin, segment_base, checks, row):
@@ -68,8 +71,12 @@ def walk(buf, start, origin, file_size, segment_base, checks, rows, status):
         stop, expected, found = frame(base, at, end, origin, file_size, row)
         if stop != ACCEPTED:
             break
+        size = row[STORE_SIZE]
+        if not checks & CHECK_CRC:  # which reads all bytes, so that the processor fetches them by itself
+            for line in range(0, size, LINE):
+                prefetch_to_read(base + at + FAR + line)
         odd |= _checked(base, at, end, origin, segment_base, checks, row)
-        at += row[STORE_SIZE]
+        at += size
         count += 1
     if odd:
         finish_odd(base, end, origin, checks, rows, count)
