@@ -158,6 +158,7 @@ class MessageStore(ServiceCalls):
                 self._flusher.flush_all,
                 clock,
                 start.clean,
+                kernels,
                 self.get,
                 self._dispatching.wait,
             )

@@ -267,10 +267,15 @@ class Writer:
         places = self._appender.append_each(records)
         self._dispatching.wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        if self._sync and ends:
-            self._futures.add(ends[-1], bool)
+        if ends:
+            self.flush_soon(ends[-1])
         self._statistics.put(len(ends), began)
         return places
+
+    def flush_soon(self, end: int) -> None:
+        """Flushes up to a physical offset in the background, where puts are flushed one by one."""
+        if self._sync:
+            self._futures.add(end, bool)
 
     def wait_for(self, end: int) -> bool:
         """Waits for the medium up to a physical offset where puts do; False when that took too long."""

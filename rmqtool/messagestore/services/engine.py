@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.state_files import StateFiles
     from rmqtool.messagestore.topics import Topics
     from rmqtool.messagestore.writing import Writer
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
 
     Ints = npt.NDArray[np.int64]
@@ -39,6 +40,11 @@ class Units(NamedTuple):
     physical_offsets: Ints
     sizes: Ints
     codes: Ints
+
+    def part(self, start: int, stop: int) -> Units:
+        """Some of them, by their numbers here."""
+        places, sizes = self.physical_offsets[start:stop], self.sizes[start:stop]
+        return Units(self.first + start, places, sizes, self.codes[start:stop])
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class Engine:
     flush: Callable[[], bool]
     clock: Callable[[], int]
     clean: bool
+    kernels: Kernels
     get: Callable[..., GetResult]
     wait: Callable[[float], None]
 

@@ -18,18 +18,22 @@ from formats.tags_code import SCHEDULE_TOPIC, deliver_time, parse_delay_levels
 from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.messages import IllegalMessageError
+from rmqtool.messagestore.services.bulk import LEAST, columns_of, few, near
 from rmqtool.messagestore.services.copying import copy_of, delayed_place, properties_of, real_place
 from rmqtool.messagestore.services.delivered import delivered_until
 from rmqtool.messagestore.services.tables import Table
+from rmqtool.scan.fields import Field
 from rmqtool.store.consumer_offsets import stored_delay_offsets
 from rmqtool.store.names import names_directory
 
 if TYPE_CHECKING:
+    from rmqtool.broker.encoder import MessageColumns
     from rmqtool.messagestore.messages import Message, StoredMessage
+    from rmqtool.messagestore.services.bulk import Key
     from rmqtool.messagestore.services.engine import Copy, Engine, Ints, Units
 
 _LOG = logging.getLogger(__name__)
-_AT_ONCE = 1024
+_AT_ONCE = 1 << 14
 """messages of one append"""
 _DROPPED = ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
 """properties that a delay level takes the place of (`HookUtils#checkIfTimerMessage`)"""
@@ -51,6 +55,8 @@ class Schedule:
         for level, offset, _ in stored_delay_offsets(engine.stored):
             self._offsets[level] = offset
         self._begun = False
+        self.halted = False
+        """a delivery under way ends soon"""
 
     def waiting(
         self, message: Message, place: tuple[str, int], level: int
@@ -124,12 +130,12 @@ class Schedule:
             count = 0 if units is None else self._count_due(level, units)
             if units is None or not count:
                 break
-            done, stored = self._deliver(level, units, count)
+            done, stored = self._deliver(level, units.part(0, count))
             delivered += stored
+            if not done:
+                break
             at = units.first + done
             self._move(level, at)
-            if done < len(units.codes):
-                break
         return delivered
 
     def _count_due(self, level: int, units: Units) -> int:
@@ -148,9 +154,33 @@ class Schedule:
             found[number] = deliver_time(level, stamp, self.delays)
         return found
 
-    def _deliver(self, level: int, units: Units, count: int) -> tuple[int, int]:
-        """The first `count` units: how many are behind us now, and how many messages were stored."""
-        messages = self._engine.records(units.physical_offsets[:count].tolist())
+    def _deliver(self, level: int, units: Units) -> tuple[int, int]:
+        """Units that are due: how many are behind us now, and how many messages were stored."""
+        behind = delivered = 0
+        while behind < len(units.codes) and not self.halted:
+            rest = units.part(behind, len(units.codes))
+            wanted = near(rest, self._engine.log.segment_size)
+            columns = columns_of(self._engine, rest, wanted) if wanted >= LEAST else None
+            if columns is None:
+                wanted = few(rest)
+                done, stored = self._deliver_each(level, rest.part(0, wanted))
+            else:
+                done, stored = self._deliver_columns(*columns)
+            behind, delivered = behind + done, delivered + stored
+            if done < wanted:
+                break
+        return behind, delivered
+
+    def _deliver_columns(self, columns: MessageColumns, keys: list[Key], which: Ints) -> tuple[int, int]:
+        writer = self._engine.writer
+        physical, *_ = writer.put_columns(columns, keys, which)
+        stored = int((physical >= 0).sum())
+        if stored:
+            writer.flush_soon(int(physical[stored - 1] + columns.rows[stored - 1, Field.STORE_SIZE]))
+        return stored, stored
+
+    def _deliver_each(self, level: int, units: Units) -> tuple[int, int]:
+        count, messages = len(units.codes), self._engine.records(units.physical_offsets.tolist())
         copies: list[Copy] = []
         places: list[int] = []
         for number, message in enumerate(messages):
@@ -218,6 +248,7 @@ class ScheduleThread:
                 _LOG.warning("delayed messages are not delivered: %s", error)
 
     def close(self) -> None:
-        """Ends it behind the delivery that it does."""
+        """Ends it behind the messages that it stores."""
         self._stop.set()
+        self._schedule.halted = True
         self._thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from pathlib import Path
@@ -259,3 +260,59 @@ def test_a_crash_is_settled_also_where_nothing_was_delivered(tmp_path: Path) -> 
     with open_small(tmp_path / "b", clock=clock):
         pass
     assert load_json_config(tmp_path / "b" / "config" / "delayOffset.json").data["offsetTable"] == {"1": 1}
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("one by one")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("odd", [0.0, 0.02])
+def test_columns_deliver_what_one_by_one_does(tmp_path: Path, release: str, odd: float) -> None:
+    """Also among messages that are not for columns; the log is the same, byte for byte."""
+    found = []
+    for number, least in enumerate((2, 1 << 30)):
+        clock, root = Clock(), tmp_path / str(number)
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            open_small(root, release, clock=clock, deliver=False, **WIDE) as store,
+        ):
+            patch.setattr("rmqtool.messagestore.services.schedule.LEAST", least)
+            if not odd and least == 2:
+                patch.setattr("rmqtool.messagestore.services.schedule.copy_of", never)
+            fill(store, random.Random(5), odd)
+            clock.now += 60_000
+            assert store.deliver_due() == 400
+            log = sorted((root / "commitlog").iterdir())
+            found.append([(path.name, path.read_bytes()) for path in log])
+            assert store.offsets("T0", 0)[1] == 67
+    assert found[0] == found[1]
+
+
+WIDE = {"mappedFileSizeCommitLog": 1 << 20}
+
+
+def fill(store: MessageStore, dice: random.Random, share: float) -> None:
+    for number in range(400):
+        odd: dict[str, Any] = {}
+        if dice.random() < share:
+            odd = dice.choice([
+                {"born_host": (bytes(15) + b"\1", 7)}, {"properties": {"p": "\u00fc"}},
+                {"properties": {"e": ""}}, {"properties": {"INNER_X": "1"}}, {"tags": "\u00e4"},
+            ])  # fmt: skip
+        message = Message(
+            f"T{number % 2}", b"%d" % number * dice.randrange(60), queue_id=number % 3, keys=[f"k{number}"],
+            uniq_key=f"u{number}", born_timestamp=number, flag=number, **odd,
+        )  # fmt: skip
+        assert store.send_delayed(message, 1).physical_offset >= 0
+
+
+def test_what_lies_far_apart_is_delivered_too(tmp_path: Path) -> None:
+    clock = Clock()
+    with open_small(tmp_path, clock=clock, deliver=False, mappedFileSizeCommitLog=1 << 20) as store:
+        for number in range(100):
+            store.send_delayed(delayed(number), 1)
+            if number % 3 == 0:
+                store.put(Message("Between", bytes(20_000)))
+        clock.now += 1000
+        assert (store.deliver_due(), len(bodies(store, "T", 0))) == (100, 100)
