@@ -122,6 +122,7 @@ class ServiceCalls:
     def deliver_due(self) -> int:
         """Delivers all delayed messages that are due, now; how many they were."""
         self._demand_open()
+        self._services.engine.catch_up()
         return self._services.schedule.deliver()
 
     # ---- transactions

@@ -190,6 +190,7 @@ class Consumer:
         committed = None if self._options.broadcast else self._tables.progress.query(self.group, *key)
         if committed is not None:
             return committed
+        self._engine.catch_up()
         low, high = self._engine.offsets(*key)
         return high if self._options.start == "last" and key[0] != retry_topic(self.group) else low
 

@@ -68,12 +68,11 @@ class Schedule:
         return delayed_place(place, given, level, self.most_level)
 
     def deliver(self) -> int:
-        """Stores all messages again that are due now; how many they were.
+        """Stores all messages again that are due now, of those that are dispatched; how many they were.
 
         Raises `StoreIOError`, `UnreadableError`, `StoreClosedError`.
         """
         with self._turn:
-            self._engine.catch_up()
             if not self._begun:
                 self._begin()
             return sum(self._deliver_level(level) for level in self.delays)
@@ -95,6 +94,7 @@ class Schedule:
 
     def _begin(self) -> None:
         """Offsets are in their queues (`#correctDelayOffset`), and behind what a crash left delivered."""
+        self._engine.catch_up()
         for level, offset in list(self._offsets.items()):
             low, high = self._engine.offsets(SCHEDULE_TOPIC, level - 1)
             if level in self.delays and high:
