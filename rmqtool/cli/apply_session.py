@@ -27,6 +27,7 @@ from rmqtool.repair.room import written_bytes
 from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, save_plan
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.repair.workplace import work_place
+from rmqtool.repair.writeback import begin_writeback
 from rmqtool.store.holding import hold, refuse_if_held
 from rmqtool.store.modes import only_for, readers_of
 from rmqtool.store.names import escape_name
@@ -98,6 +99,8 @@ def _run(
     planned = _plan(order, options, store, work)
     if options.in_place and not options.follow_links:
         refuse_links_out(store, planned)
+    if options.apply:
+        begin_writeback(planned.edits)
     if order.check is not None and planned.edits:
         planned = planned.with_check(order.check(store, planned))
     if options.save_plan is not None:

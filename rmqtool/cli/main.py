@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -89,6 +90,7 @@ def main() -> None:
     _settle()
     if any(one.name == ABANDONED for one in threading.enumerate()):
         os._exit(code)
+    gc.freeze()  # else the interpreter looks at every object once more before it drops them
     sys.exit(code)
 
 

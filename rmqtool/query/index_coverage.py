@@ -78,7 +78,7 @@ def _add(ranges: list[tuple[int, int]], start: int, end: int) -> None:
 
 
 def coverage(store: Store, log_end: int, known: dict[int, IndexGeometry]) -> Coverage:
-    """Looks at the header, the last item and the records at both ends of every index file; at nothing else.
+    """Looks at the header, the items and the records at both ends of every index file; at nothing else.
 
     log_end: physical offset behind the last record. known: see `index_lookup.open_index`.
     """
@@ -116,6 +116,9 @@ def _view(
     last = reader.item(count - 1)
     if last is None or last.physical_offset != high:
         return "its last item is not the one that the header names"
+    first = reader.item(FIRST_ITEM)
+    if first is None or first.physical_offset != low:
+        return "its first item is not the one that the header names"
     times = reader.begin_timestamp, int(header.end_timestamp)
     view = IndexFileView(file, low, high, high, count >= reader.items, *times)
     return _held_against_records(store, view)

@@ -18,7 +18,7 @@ from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
 from rmqtool.query.without_unit import without_first_units, without_last_units
-from rmqtool.query.wrong_units import QUEUE_COLUMNS, WrongUnits, cut_units
+from rmqtool.query.wrong_units import QUEUE_COLUMNS, WrongUnits, cut_units, not_holding
 from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
@@ -88,6 +88,8 @@ class OffsetQuery:
         own = subscription.columns if subscription else ()
         wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *QUEUE_COLUMNS)))
         while some := list(islice(delivered, AT_ONCE)):
+            if self._reached == self.asked.offset:
+                self.misdirected += not_holding(self.view, some[0], self.asked.offset)
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
                 self.misdirected += wrong.rows(part, [one.queue_offset for one in found])

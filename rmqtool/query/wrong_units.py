@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from rmqtool.broker.get_message import Delivered
     from rmqtool.broker.queue_view import QueueView
 
     Ints = npt.NDArray[np.int64]
@@ -144,6 +145,20 @@ def _row(found: pa.RecordBatch, others: str, where: Callable[[Row], str]) -> Row
     place = {name: first[name] for name in ("path", "position", "physical_offset")}
     lost = {"messages": found.num_rows, "reason": Incomplete.DAMAGE.value, "error": error}
     return place | {"queue_offset": first["slot"]} | lost
+
+
+def not_holding(view: QueueView, first: Delivered, asked: int) -> list[Row]:
+    """No row of `not_covered`, or the one for a batch that ends in front of the queue offset asked for.
+
+    A batch queue is searched by the offsets in its units (`BatchConsumeQueue#iterateFrom`): where the right
+    one is damaged, the one before is delivered.
+    """
+    end = first.queue_offset + first.messages
+    if not view.batch or asked < end:
+        return []
+    error = f"the batch found ends with queue offset {end - 1}: the entry of queue offset {asked} is damaged"
+    place = {"path": view.path, "queue_offset": asked, "physical_offset": first.physical_offset}
+    return [place | {"reason": Incomplete.DAMAGE.value, "error": error}]
 
 
 def cut_units(view: QueueView, start: int, end: int) -> list[Row]:

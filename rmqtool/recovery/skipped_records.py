@@ -17,10 +17,12 @@ from rmqtool.recovery.spans import QueueSpans
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.opened import scanned
+from rmqtool.scan.under_filler import under_filler
 
 if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.recovery.observed_start import ObservedStart
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.bytes import ByteSource
 
 _MAGICS = (BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
@@ -55,19 +57,17 @@ def behind_fillers(start: ObservedStart) -> tuple[PassedOver, ...]:
 
 
 def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueSpans) -> PassedOver | None:
-    """What a filler at `position` of a file hides, None for one that covers the rest."""
+    """What a filler at `position` of a file hides, None for a true one."""
     size, reading, matcher = start.log.size, start.reading, start.matcher
     if one.file is None:
         return None
     messages = length = 0
     try:
         with scanned(one.file, one.base, reading, start=position + FILLER) as (source, scan):
-            whole = covers_rest(source, position, size)
-            if not whole and not _was_record(source, position):
-                return None
+            replaced = not covers_rest(source, position, size) and _was_record(source, position)
             # as a rule the file ends with the filler, or zeros follow
             used = scan.first_nonzero(position + FILLER) < source.size
-            since = latest_before(one, position, reading) if whole and used else None
+            since = latest_before(one, position, reading) if used and not replaced else None
             for event in scan:
                 if isinstance(event, Records):
                     rows = event.rows[live(event, one.base, since)]
@@ -76,9 +76,24 @@ def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueS
                     length += int(run.rows[:, Field.STORE_SIZE].sum())
                     hidden.take(run, one.base)
                     matcher.take(run, one.base)
+            if not replaced and not messages and not _lies_on_one(one, position, source, reading):
+                return None
     except RmqtoolError:
         return None
-    return None if whole and not messages else PassedOver(one.path, position, messages, length)
+    return PassedOver(one.path, position, messages, length)
+
+
+def _lies_on_one(one: MappedFile, position: int, source: ByteSource, reading: ReadOptions) -> bool:
+    """Whether the rest of a record lies under the header of a filler of the right length."""
+
+    def read(at: int, count: int) -> bytes:
+        return source.window(position + at, count).tobytes()
+
+    found = under_filler(read, source.size - position, one.base + position)
+    if found is None:
+        return False
+    since = latest_before(one, position, reading)
+    return since is None or found[1] >= since
 
 
 def _was_record(source: ByteSource, position: int) -> bool:

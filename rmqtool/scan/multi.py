@@ -14,7 +14,6 @@ import numpy as np
 from formats.java import java_parse_int, java_split
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from rmqtool.scan.fields import Field, Issue
-from rmqtool.scan.maps import property_maps
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -168,6 +167,8 @@ def _both(
 ) -> list[tuple[int, str, str]]:
     """(index, value, value) of the wanted records that have both properties."""
     import pyarrow.compute as pc
+
+    from rmqtool.scan.maps import property_maps
 
     which = np.flatnonzero(wanted)
     rows = run.rows[which]

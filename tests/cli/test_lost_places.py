@@ -137,3 +137,18 @@ def test_a_record_that_lost_its_key_alone(tmp_path: Path, more: tuple[str, ...])
     words = f"not found, but the index knew it: offset {record.offset}, whose record does not have that key"
     assert first_line(result) == words
     assert rmq("query-key", store.root, "Orders", "k42", *NDJSON).exit_code == 0
+
+
+def test_an_index_file_whose_header_claims_more_than_it_has(tmp_path: Path) -> None:
+    """Law seed 42018: no record lies where it begins by that, and what the file before has was not read."""
+    store = healthy_store().write(tmp_path / "store")
+    before, file = sorted((store.root / "index").iterdir())[:2]
+    begin = int.from_bytes(file.read_bytes()[16:24], "big")
+    hidden = next(one for one in store.of("Orders") if one.offset < begin)
+    for path, position, value in ((before, 0, -1), (file, 16, 1)):
+        data = bytearray(path.read_bytes())
+        data[position : position + 8] = value.to_bytes(8, "big", signed=True)
+        path.write_bytes(data)
+    key = hidden.placed.data.split(b"KEYS\x01")[1].split(b"\x02")[0].decode().split()[0]
+    result = rmq("query-key", store.root, "Orders", key, *NDJSON)
+    assert hidden.offset in [row["physical_offset"] for row in result.of_type("message")]

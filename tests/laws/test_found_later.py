@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import strict
-from fixtures.goldens import open_golden
+from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
@@ -18,6 +18,7 @@ from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -772,3 +773,56 @@ def test_a_file_of_a_queue_that_was_copied_over_the_next_one(tmp_path: Path) -> 
     one = store.stored[int(files[1].name) // 20 + 1]
     for command, asked in (("query-time", one.time), ("query-offset", int(files[2].name) // 20)):
         assert rmq(command, store.root, "Orders", 0, asked).exit_code == 3
+
+
+@pytest.mark.parametrize("less", [0, 8])
+def test_a_filler_over_undispatched_records(tmp_path: Path, less: int) -> None:
+    """41940: one that is 8 bytes too short, or that lies on the last record, hid them from `doctor`."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    place = store.stored[-4 if less else -1]
+    path, position = store.segment(place.offset)
+    rest = len(store.read(path)) - position
+    blank = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    store.patch(path, position, (rest - less).to_bytes(4, "big") + blank)
+    for one in store.stored[-4:]:
+        store.patch(*(one.unit or ("", 0)), bytes(20))
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", store.root, "--as-version", release).exit_code == 1
+
+
+def test_a_batch_that_ends_in_front_of_what_was_asked_for(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """41976: where an entry's offset is damaged, a search finds the one before it."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("v533-batchcq").path, root)
+    queue = next((root / "batchconsumequeue/TopicBCQ/0").iterdir())
+    data = bytearray(queue.read_bytes())
+    unit = data[46 * 3 : 46 * 4]
+    asked = int.from_bytes(unit[28:36], "big")
+    assert rmq("query-offset", root, "TopicBCQ", 0, asked).exit_code == 0
+    data[46 * 3 + 28] |= 0x20
+    queue.write_bytes(data)
+    assert rmq("query-offset", root, "TopicBCQ", 0, asked).exit_code == 3
+
+
+def test_an_index_file_that_is_too_short_and_goes_on_behind_the_log(tmp_path: Path) -> None:
+    """40662: nobody checks its items, and a broker would index nothing until the log is as long again."""
+    store = healthy_store().write(tmp_path / "store")
+    for path in sorted((store.root / "index").iterdir())[:-1]:
+        path.unlink()
+    (path,) = (store.root / "index").iterdir()
+    path.write_bytes(path.read_bytes()[:-20])
+    for segment in sorted((store.root / "commitlog").iterdir())[-3:]:
+        segment.unlink()
+    conf = tmp_path / "broker.conf"
+    conf.write_text("maxHashSlotNum=100\nmaxIndexNum=60\n")
+    given = ("--store-config", conf, "--output", tmp_path / "out", "--apply")
+    assert rmq("recover", store.root, *given).exit_code == 0
+    for release in ("4.9.8", "5.3.3"):
+        document = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
+        assert "DR-NOT-INDEXED" not in {one["code"] for one in document["consequences"]}

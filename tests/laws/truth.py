@@ -146,7 +146,14 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collec
 
 def in_rocksdb(made: Compound) -> bool:
     """Whether the broker keeps queues in RocksDB and fills them from the log, not only beside files."""
-    return made.settings.get("storeType") == "defaultRocksDB"
+    return made.settings.get("storeType") == "defaultRocksDB" or bool(in_database(made))
+
+
+def in_database(made: Compound) -> set[Key]:
+    """Plain queues whose files a mutator took away for a database; settings do not say so."""
+    if not any("queues_in_rocksdb" in one for one in made.done):
+        return set()
+    return {key for key in healthy_entries(made) if key[0] == "consumequeue"}
 
 
 def lost_tables(made: Compound) -> list[str]:

@@ -105,7 +105,7 @@ def test_older_records_behind_a_true_filler_are_no_loss(root: Path, release: str
     path = root / f"commitlog/{LAST:020d}"
     raw = bytearray(path.read_bytes())
     filler = records[-BEHIND]
-    for position in records[-BEHIND + 1 :]:
+    for position in records[-BEHIND:]:
         struct.pack_into(">q", raw, position + 56, 1)  # storeTimestamp
     path.write_bytes(raw)
     put_filler(root, LAST, filler)

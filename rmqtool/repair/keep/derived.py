@@ -30,6 +30,7 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
+from rmqtool.scan.index import read_header
 from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.reader import LogReader
 from rmqtool.store.kinds import FileKind
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.counted import Ahead
     from rmqtool.scan.kernel_types import Hashes, Kernels
     from rmqtool.store.access import Access
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
@@ -159,7 +161,7 @@ class DerivedRepair:
             builder.flush()
         known = IndexedLog(store.segments.first_offset, self.end) if len(store.segments) else None
         wrong |= any(_counts(one) for one in index.finish(known, Ranges()))
-        odd = any(one.size == 0 for one in store.index_files())
+        odd = any(one.size == 0 or _goes_on_behind(one, self.end) for one in store.index_files())
         return not wrong and not odd
 
     def _index(self, store: Store, rules: FileRules) -> Iterator[Edit]:
@@ -239,6 +241,13 @@ def _full_index(store: Store, edits: list[Edit]) -> int:
         return 0
     with file.open("pread") as source:
         return int(Header.parse(source.window(0, sizeof(Header)).tobytes()).end_timestamp)
+
+
+def _goes_on_behind(file: StoreFile, end: int) -> bool:
+    """Whether an index file, perhaps one too short to be checked, says that it goes on behind the log."""
+    with file.open("pread") as source:
+        header = read_header(source)
+    return header is not None and header.end_physical_offset >= end
 
 
 def _counts(one: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
-from formats.properties import INNER_MULTI_QUEUE_OFFSET
+from formats.properties import INNER_MULTI_QUEUE_OFFSET, PROPERTY_SEPARATOR
 from rmqtool.scan.fields import Field, Keys, Queue
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
@@ -21,7 +21,7 @@ from rmqtool.scan.kernels.constants import (
     STORED_OFFSET,
 )
 from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
-from rmqtool.scan.kernels.intrinsics import prefetch_to_write, put32, put64, u8, u64
+from rmqtool.scan.kernels.intrinsics import equal64, prefetch_to_write, put32, put64, trailing_zeros, u8
 
 CRC_STATE = int(Field.CRC_STATE)
 
@@ -46,9 +46,8 @@ ITEM_TIME = offset_of(Item, "time_diff")
 ITEM_PREV = offset_of(Item, "prev")
 MOST_SECONDS = (1 << 31) - 1
 LIST = np.frombuffer(INNER_MULTI_QUEUE_OFFSET.encode(), np.uint8)
-SEPARATORS = np.uint64(0x0202020202020202)
-ONES = np.uint64(0x0101010101010101)
-HIGH = np.uint64(0x8080808080808080)
+SEPARATOR = np.uint8(PROPERTY_SEPARATOR)
+ONE = np.uint64(1)
 NONE = np.uint64(0)
 UNSIGNED_UNIT = np.uint64(UNIT)
 AHEAD = 32
@@ -203,22 +202,24 @@ def _begins_with_list(address, length):
 def feeds_further_queues(buf, origin, rows):
     """Whether some record has a property whose name begins with INNER_MULTI_QUEUE_OFFSET."""
     base = buf.ctypes.data - origin
+    behind = buf.ctypes.data + buf.size
     for r in range(rows.shape[0]):
         length = rows[r, PROPERTIES_LENGTH]
         at = base + rows[r, PROPERTIES_POSITION]
-        end = at + length
-        if length <= 0:
-            continue
-        if _begins_with_list(at, length):
-            return True
-        while at < end:
-            if at + 8 <= end:
-                word = u64(at) ^ SEPARATORS
-                if (word - ONES) & ~word & HIGH == NONE:
-                    at += 8
-                    continue
-            for i in range(min(8, end - at)):
-                if u8(at + i) == 2 and _begins_with_list(at + i + 1, end - at - i - 1):
+        follows = ONE  # bit 0: the first byte of this block begins a name
+        for i in range(0, length, 64):
+            if behind - at - i >= 64:
+                begin = (equal64(at + i, SEPARATOR) << ONE | follows) & equal64(at + i, LIST[0])
+                follows = np.uint64(u8(at + i + 63) == SEPARATOR)
+            else:
+                begin = NONE
+                for k in range(min(64, length - i)):
+                    byte = u8(at + i + k)
+                    begin |= np.uint64(follows != NONE and byte == LIST[0]) << np.uint64(k)
+                    follows = np.uint64(byte == SEPARATOR)
+            while begin != NONE:
+                place = i + np.int64(trailing_zeros(begin))
+                if _begins_with_list(at + place, length - place):
                     return True
-            at += 8
+                begin &= begin - ONE
     return False

@@ -73,8 +73,8 @@ def popcount(typing_context, value):
     return types.uint64(types.uint64), build
 
 
-def _vector64(builder, address):
-    vector = ir.VectorType(ir.IntType(8), 64)
+def _vector(builder, address, width=64):
+    vector = ir.VectorType(ir.IntType(8), width)
     value = builder.load(builder.inttoptr(address, vector.as_pointer()))
     value.align = 1
     return value
@@ -85,7 +85,7 @@ def equal64(typing_context, address, byte):
     """Bit k is set where byte k of the 64 at `address` equals `byte`."""
 
     def build(context, builder, signature, arguments):
-        value = _vector64(builder, arguments[0])
+        value = _vector(builder, arguments[0])
         first = builder.insert_element(ir.Constant(value.type, ir.Undefined), arguments[1], ir.IntType(32)(0))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
         wanted = builder.shuffle_vector(first, ir.Constant(value.type, ir.Undefined), lanes)
@@ -94,25 +94,32 @@ def equal64(typing_context, address, byte):
     return types.uint64(types.int64, types.uint8), build
 
 
-@intrinsic
-def illegal64(typing_context, address):
-    """Bit k is set where byte k of the 64 at `address` is none of `legal.TOPIC_CHARACTERS`."""
+def _illegal(width: int):
+    """Bit k is set where byte k of the `width` at an address is none of `legal.TOPIC_CHARACTERS`."""
 
-    def build(context, builder, signature, arguments):
-        value = _vector64(builder, arguments[0])
+    @intrinsic
+    def illegal(typing_context, address):
+        def build(context, builder, signature, arguments):
+            value = _vector(builder, arguments[0], width)
 
-        def splat(byte):
-            return ir.Constant(value.type, [byte] * 64)
+            def splat(byte):
+                return ir.Constant(value.type, [byte] * width)
 
-        letter = builder.sub(builder.or_(value, splat(0x20)), splat(ord("a")))
-        legal = builder.icmp_unsigned("<", letter, splat(26))
-        digit = builder.sub(value, splat(ord("0")))
-        legal = builder.or_(legal, builder.icmp_unsigned("<", digit, splat(10)))
-        for character in b"%|_-":
-            legal = builder.or_(legal, builder.icmp_unsigned("==", value, splat(character)))
-        return builder.not_(builder.bitcast(legal, ir.IntType(64)))
+            letter = builder.sub(builder.or_(value, splat(0x20)), splat(ord("a")))
+            legal = builder.icmp_unsigned("<", letter, splat(26))
+            digit = builder.sub(value, splat(ord("0")))
+            legal = builder.or_(legal, builder.icmp_unsigned("<", digit, splat(10)))
+            for character in b"%|_-":
+                legal = builder.or_(legal, builder.icmp_unsigned("==", value, splat(character)))
+            found = builder.not_(builder.bitcast(legal, ir.IntType(width)))
+            return found if width == 64 else builder.zext(found, ir.IntType(64))
 
-    return types.uint64(types.int64), build
+        return types.uint64(types.int64), build
+
+    return illegal
+
+
+illegal32, illegal64 = _illegal(32), _illegal(64)
 
 
 @intrinsic
@@ -120,7 +127,7 @@ def high64(typing_context, address):
     """Bit k is set where byte k of the 64 at `address` is not ASCII."""
 
     def build(context, builder, signature, arguments):
-        value = _vector64(builder, arguments[0])
+        value = _vector(builder, arguments[0])
         zero = ir.Constant(value.type, [0] * 64)
         return builder.bitcast(builder.icmp_signed("<", value, zero), ir.IntType(64))
 

@@ -24,7 +24,17 @@ from rmqtool.scan.kernels.constants import (
     TOPIC_POSITION,
     UNIQ_POSITION,
 )
-from rmqtool.scan.kernels.intrinsics import equal64, high64, illegal64, popcount, trailing_zeros, u8, u32, u64
+from rmqtool.scan.kernels.intrinsics import (
+    equal64,
+    high64,
+    illegal32,
+    illegal64,
+    popcount,
+    trailing_zeros,
+    u8,
+    u32,
+    u64,
+)
 from rmqtool.scan.legal import POP_RETRY_PREFIX, POP_RETRY_SEPARATOR, REVIVE_PREFIX, TOPIC_BYTES
 
 _TAGS = np.uint64(int.from_bytes(b"TAGS", "little"))
@@ -72,30 +82,34 @@ def utf8_ok(address, length):
     return True
 
 
+@kernel()
+def _issues_of(address, length):
+    """Of a topic with a character that topics do not have."""
+    for i in range(length):
+        if u8(address + i) == 0:
+            return ISSUE_TOPIC_CHARACTERS | ISSUE_TOPIC_NUL
+    return ISSUE_TOPIC_CHARACTERS
+
+
 @kernel(forceinline=True)
 def topic_issues(address, length, room):
     """Issues of a topic except ill-formed UTF-8; `room` bytes may be read from `address` on."""
     if length == 0:
         return ISSUE_TOPIC_CHARACTERS
+    if length <= 32 <= room:
+        if illegal32(address) & ((ONE << np.uint64(length)) - ONE) == NONE:
+            return 0
+        return _issues_of(address, length)
     illegal = NONE
-    zeros = NONE
     for i in range(0, length, 64):
         left = length - i
         keep = ALL if left >= 64 else (ONE << np.uint64(left)) - ONE
         if room - i >= 64:
             illegal |= illegal64(address + i) & keep
-            zeros |= equal64(address + i, np.uint8(0)) & keep
         else:
             for k in range(min(64, left)):
-                byte = u8(address + i + k)
-                illegal |= np.uint64(not TOPIC_BYTES[byte])
-                zeros |= np.uint64(byte == 0)
-    issues = 0
-    if illegal != NONE:
-        issues = ISSUE_TOPIC_CHARACTERS
-        if zeros != NONE:
-            issues |= ISSUE_TOPIC_NUL
-    return issues
+                illegal |= np.uint64(not TOPIC_BYTES[u8(address + i + k)])
+    return 0 if illegal == NONE else _issues_of(address, length)
 
 
 @kernel()
