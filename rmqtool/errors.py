@@ -128,6 +128,19 @@ class RecoveryLossError(RmqtoolError):
         self.ranges = ranges
 
 
+class DivergedError(RmqtoolError):
+    """What a master sends is not what follows in the log of its slave; nothing of it was taken.
+
+    own, master: physical offsets where the log ends, and of what the master sends.
+    """
+
+    exit_code = ExitCode.DAMAGE
+
+    def __init__(self, message: str, own: int, master: int) -> None:
+        super().__init__(message)
+        self.own, self.master = own, master
+
+
 class StoreClosedError(UsageError):
     """The message store was closed, or belongs to the process that forked this one."""
 

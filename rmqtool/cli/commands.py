@@ -106,6 +106,10 @@ COMMANDS: dict[str, Entry] = {
     "store get": Entry(
         "rmqtool.cli.messagestore.get", "Get messages of a queue, and with -f those that follow."
     ),
+    "store replicate": Entry(
+        "rmqtool.cli.messagestore.replicate",
+        "Copy a log between brokers, as a slave or as a master, until Ctrl-C.",
+    ),
     "store topic": Entry("rmqtool.cli.messagestore.topic", "Show a topic, make it, change it or delete it."),
     "store group": Entry(
         "rmqtool.cli.messagestore.group", "Show a consumer group, make it, change it or delete it."

@@ -110,6 +110,8 @@ class Dispatching:
         """reported when queues have grown"""
         self.waiting = 0
         """readers that wait for that; counted under `arrived`"""
+        self.on_wake: Callable[[], object] | None = None
+        """called as well when the log has grown"""
         self._wake = threading.Event()
         self._idle = False
         """the thread sleeps until `wake`"""
@@ -131,6 +133,8 @@ class Dispatching:
         """There may be something to do."""
         if self._idle:
             self._wake.set()
+        if self.on_wake is not None:
+            self.on_wake()
 
     def wait(self, seconds: float) -> None:
         """Until queues have grown, at most so long."""
@@ -167,8 +171,9 @@ class Dispatching:
 
     def _pass(self, end: int) -> None:
         try:
-            while self._taken < end and self.error is None:
-                self._some(end)
+            self._taken = max(self._taken, self._start.log.min_offset)  # a slave's first segment
+            while self._taken < end and self.error is None and self._some(end):
+                pass
             self._start.dispatcher.flush()
             self.offset = self._taken  # who finds it there waits for no lock
         except RmqtoolError as error:
@@ -180,8 +185,11 @@ class Dispatching:
         with self.arrived:
             self.arrived.notify_all()
 
-    def _some(self, end: int) -> None:
-        """Records from `_taken` on, up to `end` or as many as there is room for."""
+    def _some(self, end: int) -> bool:
+        """Records from `_taken` on, up to `end` or as many as there is room for.
+
+        False where the log ends within a record, the rest of which a master has not sent yet.
+        """
         size = self._start.log.size
         position = self._taken % size
         base = self._taken - position
@@ -204,8 +212,10 @@ class Dispatching:
             self._taken = base + size
         elif stop == Stop.NEED_MORE and not count and expected > len(window):
             self._need = expected
+            return bool(self._taken + expected <= end)
         elif not count and stop != Stop.ROWS_FULL:
             self.error = StoreIOError(f"at {self._taken} lies no record: {Stop(stop).name.lower()}")
+        return True
 
     def stop(self) -> None:
         """Ends the thread behind what it does."""

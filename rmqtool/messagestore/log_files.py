@@ -196,6 +196,11 @@ class LogFiles:
             self._advance(last)
         return self.log.last_for(self.end)
 
+    def begin_at(self, physical_offset: int) -> None:
+        """A log without files begins there."""
+        self.log.last_for(physical_offset)
+        self.end = self.committed = physical_offset
+
     def append(self, file: MappedFile, data: Data) -> None:
         """Bytes behind the last ones of `file`, from `place_for`. Raises `OSError`; then nothing counts.
 

@@ -6,16 +6,20 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from formats.errors import FormatError
+from formats.ha import MAX_FRAME, TransferHeader
 from formats.index import FIRST_ITEM
+from formats.primitives import sizeof
 from formats.tags_code import parse_delay_levels
 from rmqtool.broker.get_message import PullLimits
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.records import local_host
+from rmqtool.messagestore.replication.master import Timing
+from rmqtool.messagestore.replication.replicas import ReplicaRule
 from rmqtool.store.config import StoreConfig, config_of, load_broker_conf
 from rmqtool.store.releases import version_key
 
@@ -57,6 +61,9 @@ EXTRA: dict[str, Any] = {
     "transactionCheckInterval": 30_000,
     "transactionOpMsgMaxSize": 4_096,
     "transactionOpBatchInterval": 3_000,
+    "haSlaveFallbehindMax": 256 << 20,
+    "slaveTimeout": 3_000,
+    "inSyncReplicas": 1,
 }
 """settings beside those of `StoreConfig` that count, with their defaults"""
 WITHOUT_EFFECT = frozenset(
@@ -79,7 +86,7 @@ WITHOUT_EFFECT = frozenset(
 NOTHING_TO_DO = frozenset(
     {
         "destroyMapedFileIntervalForcibly", "flushIntervalConsumeQueue", "flushConsumeQueueLeastPages",
-        "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval", "haTransferBatchSize",
+        "haMaxGapNotInSync", "haMasterAddress",
         "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum", "useReentrantLockWhenPutMessage",
         "flushCommitLogTimed", "putConsumeQueueDataByFileChannel", "bitMapLengthConsumeQueueExt",
         "maxLmqConsumeQueueNum", "storePathDLedgerCommitLog", "dLegerSelfId", "storePathEpochFile",
@@ -88,10 +95,10 @@ NOTHING_TO_DO = frozenset(
     }
 )  # fmt: skip
 """settings of a store that change nothing here: no reader keeps a segment from going, queues are synced
-at the thorough interval, nobody replicates, there is one lock, bit maps come from a broker's filters, no
+at the thorough interval, there is one lock, bit maps come from a broker's filters, no
 release limits light queues by their number, and timers and compaction are not supported"""
 _LIKENESS = 0.85
-_POOL_WITH_SYNC = (5, 0, 0)
+_OF_5 = (5, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,11 @@ class StoreSettings:
     """bytes of an op message behind which another one begins (`transactionOpMsgMaxSize`)"""
     op_batch_interval: float = 3.0
     """`transactionOpBatchInterval`; 0: an op message for each half"""
+    timing: Timing = field(default_factory=Timing)
+    slave_timeout: float = 3.0
+    most_behind: int = 256 << 20
+    """`haSlaveFallbehindMax`, before 5.0"""
+    in_sync_replicas: int = 1
 
     @property
     def slave(self) -> bool:
@@ -137,7 +149,14 @@ class StoreSettings:
         """Whether the transient store pool is in use (`MessageStoreConfig#isTransientStorePoolEnable`)."""
         if not self.config.transient_store_pool_enable or self.slave:
             return False
-        return version_key(release) >= _POOL_WITH_SYNC or not self.sync_flush
+        return version_key(release) >= _OF_5 or not self.sync_flush
+
+    def replica_rule(self, release: str) -> ReplicaRule | None:
+        """What a put waits for at slaves, None where it does not."""
+        if self.config.broker_role != "SYNC_MASTER":
+            return None
+        by_number = version_key(release) >= _OF_5
+        return ReplicaRule(by_number, self.in_sync_replicas, self.most_behind, self.slave_timeout)
 
     @property
     def limits(self) -> PullLimits:
@@ -182,7 +201,21 @@ def settings_from(given: Given) -> StoreSettings:
         values["transactionCheckInterval"] / 1000,
         values["transactionOpMsgMaxSize"],
         values["transactionOpBatchInterval"] / 1000,
+        _timing(config),
+        values["slaveTimeout"] / 1000,
+        values["haSlaveFallbehindMax"],
+        values["inSyncReplicas"],
     )
+
+
+def _timing(config: StoreConfig) -> Timing:
+    batch = config.ha_transfer_batch_size
+    if not 0 < batch <= MAX_FRAME - sizeof(TransferHeader):
+        raise UsageError(f"haTransferBatchSize={batch}: no slave takes frames of that size")
+    heartbeat, housekeeping = config.ha_send_heartbeat_interval, config.ha_housekeeping_interval
+    if min(heartbeat, housekeeping) <= 0:
+        raise UsageError("haSendHeartbeatInterval and haHousekeepingInterval are above 0")
+    return Timing(heartbeat / 1000, housekeeping / 1000, batch)
 
 
 def _config(given: Given) -> StoreConfig:

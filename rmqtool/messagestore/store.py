@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import RmqtoolError, StoreClosedError, StoreIOError, UsageError
+from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -32,6 +33,9 @@ from rmqtool.messagestore.opening import find, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import Reader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
+from rmqtool.messagestore.replication.calls import Replication, ReplicationCalls
+from rmqtool.messagestore.replication.replicas import Replicas
+from rmqtool.messagestore.replication.store_log import StoreLog
 from rmqtool.messagestore.services.calls import ServiceCalls
 from rmqtool.messagestore.services.engine import Engine
 from rmqtool.messagestore.services.running import Services
@@ -65,7 +69,7 @@ _CHECKPOINT = 1.0
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
 
-class MessageStore(ServiceCalls):
+class MessageStore(ServiceCalls, ReplicationCalls):
     """A store of RocketMQ, open. Make it with `open`; a context manager that closes it.
 
     Any thread may call any method. In a process that was forked from the one that opened it, every call
@@ -116,12 +120,19 @@ class MessageStore(ServiceCalls):
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
         appender = Appender(self._log, offsets, kernels, maker, clock=clock)
+        replicas = Replicas(settings.replica_rule(opened.release))
+        acknowledging = Acknowledging(
+            self._flusher, replicas, synced=self._sync, timeout=settings.sync_flush_timeout
+        )
+        dispatching, places, lock = self._dispatching, opened.places, appender.lock
+        replicated = StoreLog(self._log, places, dispatching, lock, self._flusher, kernels, synced=self._sync)
+        self._replication = Replication(settings, replicated, replicas)
         self._writer = Writer(
             settings,
             maker,
             self.topics,
             appender,
-            self._flusher,
+            acknowledging,
             self._dispatching,
             self._refusal,
             self._statistics,
@@ -417,6 +428,12 @@ class MessageStore(ServiceCalls):
         self._demand_open()
         return len(self._start.log.files)
 
+    @property
+    def end(self) -> int:
+        """Physical offset behind the last byte of the log."""
+        self._demand_open()
+        return self._log.end
+
     def queues(self) -> list[tuple[str, int]]:
         """Topic and number of every queue."""
         self._ready("", 0, 0, None)
@@ -562,6 +579,7 @@ class MessageStore(ServiceCalls):
             self._why_closed = f"the message store {self.root} was closed"
         _open_stores.discard(self)
         with self._stack:
+            self._replication.end_following()
             self._expiry.close()
             self._checkpoints.close()
             withdraw(self._opened.held.folder)
@@ -569,6 +587,7 @@ class MessageStore(ServiceCalls):
                 if service is not None:
                     service.close()
             self._writer.close()
+            self._replication.end_sending()
             flushed = self._flusher.flush_all()
             self._dispatching.stop()
             self._dispatching.catch_up()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.acknowledging import FutureAcks
 from rmqtool.messagestore.appending import Appender, NotAppendedError, Place
-from rmqtool.messagestore.flushing import FutureAcks
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
 from rmqtool.messagestore.plain import PlainPuts
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.broker.encoder import MessageColumns
+    from rmqtool.messagestore.acknowledging import Acknowledging
     from rmqtool.messagestore.dispatching import Dispatching
-    from rmqtool.messagestore.flushing import Flusher
     from rmqtool.messagestore.records import Prepared, RecordMaker
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.messagestore.statistics import Statistics
@@ -54,16 +54,17 @@ class Writer:
         maker: RecordMaker,
         topics: Topics,
         appender: Appender,
-        flusher: Flusher,
+        acknowledging: Acknowledging,
         dispatching: Dispatching,
         refusal: Callable[[], IllegalMessageError | None],
         statistics: Statistics,
     ) -> None:
         self._settings, self._topics = settings, topics
-        self._maker, self._appender, self._flusher, self._dispatching = maker, appender, flusher, dispatching
+        self._maker, self._appender, self._dispatching = maker, appender, dispatching
+        self._acknowledging = acknowledging
         self._plain, self._host = PlainPuts(maker, topics, appender), maker.host
-        self._sync = settings.sync_flush
-        self._futures = FutureAcks(flusher, settings.sync_flush_timeout)
+        self._waits = acknowledging.waits
+        self._futures = FutureAcks(acknowledging)
         self._refusal, self._statistics = refusal, statistics
 
     def put(self, message: Message, context: AppendContext | None) -> Ack:
@@ -74,18 +75,14 @@ class Writer:
             if done is not None:
                 queue_id, slot, physical, end, uniq_key = done
                 self._dispatching.wake()
-                status = PutStatus.PUT_OK
-                if self._sync and not self._flusher.flush_to(end, self._settings.sync_flush_timeout):
-                    status = PutStatus.FLUSH_DISK_TIMEOUT
+                status = self._acknowledging.wait(end) if self._waits else PutStatus.PUT_OK
                 self._statistics.put(1, began)
                 return _ack_of((status, message.topic, queue_id, slot, physical, uniq_key, self._host, ""))
         appended = self._append(message, context)
         if isinstance(appended, Ack):
             return appended
         queue_id, record, place = appended
-        status = PutStatus.PUT_OK
-        if self._sync:
-            status = self._flushed(record, place.end)
+        status = self._settled(record, place.end) if self._waits else PutStatus.PUT_OK
         self._statistics.put(1, began)
         return self._ack(message, queue_id, record, place, status)
 
@@ -98,13 +95,12 @@ class Writer:
             future.set_result(appended)
             return future
         queue_id, record, place = appended
-        if not self._sync or not record.waits:
+        if not self._waits or not record.waits:
             self._statistics.put(1, began)
             future.set_result(self._ack(message, queue_id, record, place, PutStatus.PUT_OK))
             return future
 
-        def answer(flushed: bool) -> None:
-            status = PutStatus.PUT_OK if flushed else PutStatus.FLUSH_DISK_TIMEOUT
+        def answer(status: PutStatus) -> None:
             self._statistics.put(1, began)
             future.set_result(self._ack(message, queue_id, record, place, status))
 
@@ -136,7 +132,7 @@ class Writer:
         record, uniq_keys = self._maker.inner_batch(given)
         place = self._appender.append(first.topic, queue_id, record)
         self._dispatching.wake()
-        status = self._flushed(record, place.end) if self._sync else PutStatus.PUT_OK
+        status = self._settled(record, place.end) if self._waits else PutStatus.PUT_OK
         self._statistics.put(len(given), began)
         slot, physical, host = place.queue_offset, place.physical_offset, record.store_host
         return [
@@ -213,19 +209,16 @@ class Writer:
             return None
         physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
         stored = int((physical >= 0).sum())
-        status = self._flushed_all() if stored else PutStatus.PUT_OK
+        status = self._settled_to(self._appender.end) if stored else PutStatus.PUT_OK
         self._statistics.put(stored, began)
         acks = acks_of(given, batch, physical, status, self._maker.host)
         for number in range(stored, len(given)):
             acks[number] = self._failed(given[number], failed, why)
         return acks
 
-    def _flushed_all(self) -> PutStatus:
-        """Waits for the medium where puts do."""
-        timeout = self._settings.sync_flush_timeout
-        if self._sync and not self._flusher.flush_to(self._appender.end, timeout):
-            return PutStatus.FLUSH_DISK_TIMEOUT
-        return PutStatus.PUT_OK
+    def _settled_to(self, end: int) -> PutStatus:
+        """Waits for what puts wait for."""
+        return self._acknowledging.wait(end) if self._waits else PutStatus.PUT_OK
 
     def _put_table(self, table: pa.Table, began: int) -> pa.Table:
         import pyarrow as pa
@@ -250,7 +243,7 @@ class Writer:
             batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
             physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
             done.append((batch, physical, failed.value))
-        status = self._flushed_all() if done else PutStatus.PUT_OK
+        status = self._settled_to(self._appender.end) if done else PutStatus.PUT_OK
         self._statistics.put(sum(int((physical >= 0).sum()) for _, physical, _ in done), began)
         answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
         return pa.Table.from_batches(answers, ANSWER)
@@ -274,12 +267,12 @@ class Writer:
 
     def flush_soon(self, end: int) -> None:
         """Flushes up to a physical offset in the background, where puts are flushed one by one."""
-        if self._sync:
+        if self._waits:
             self._futures.add(end, bool)
 
     def wait_for(self, end: int) -> bool:
         """Waits for the medium up to a physical offset where puts do; False when that took too long."""
-        return not self._sync or self._flusher.flush_to(end, self._settings.sync_flush_timeout)
+        return self._acknowledging.flushed(end)
 
     def put_columns(
         self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints
@@ -317,9 +310,7 @@ class Writer:
         """Answers for records that were appended together, behind one flush; began: `perf_counter_ns`."""
         self._dispatching.wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        status = PutStatus.PUT_OK
-        if self._sync and ends and not self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout):
-            status = PutStatus.FLUSH_DISK_TIMEOUT
+        status = self._settled_to(ends[-1]) if ends else PutStatus.PUT_OK
         self._statistics.put(len(ends), began)
         return [
             self._ack(message, queue_id, record, place, status)
@@ -370,13 +361,12 @@ class Writer:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
         return message.queue_id
 
-    def _flushed(self, record: Prepared, end: int) -> PutStatus:
-        if not record.waits:
-            self._futures.add(end, bool)
-            return PutStatus.PUT_OK
-        if self._flusher.flush_to(end, self._settings.sync_flush_timeout):
-            return PutStatus.PUT_OK
-        return PutStatus.FLUSH_DISK_TIMEOUT
+    def _settled(self, record: Prepared, end: int) -> PutStatus:
+        """As `_settled_to`; for a message that does not wait in the background."""
+        if record.waits:
+            return self._acknowledging.wait(end)
+        self._futures.add(end, bool)
+        return PutStatus.PUT_OK
 
     def _ack(self, message: Message, queue_id: int, record: Prepared, place: Place, status: PutStatus) -> Ack:
         slot, physical, _ = place

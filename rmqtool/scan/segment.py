@@ -267,7 +267,7 @@ class SegmentScan:
         place, kind = self._next_record(max(position + 1, nonzero - _LEADING_ZEROS))
         if place is None:
             if stop is Stop.BLANK:
-                return Blank(position, rest, found), self._size
+                return self._last_filler(position, found)
             if self._active:
                 return Tail(position, rest, TailContent.GARBAGE, 0, stop, expected, found), self._size
             return Gap(position, rest, stop, expected, found), self._size
@@ -278,6 +278,14 @@ class SegmentScan:
             return Tail(position, rest, TailContent.STALE, count, stop, expected, found), self._size
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
         return Gap(position, place - position, reason, expected, found), place
+
+    def _last_filler(self, position: int, length: int) -> tuple[Event, int]:
+        """A filler of a wrong length with nothing behind it; the record under it for who asks for one."""
+        asked = self._past_blanks or self._false_blanks
+        size = self._size_under(position) if asked else None
+        if size is None:
+            return Blank(position, self._size - position, length), self._size
+        return Gap(position, size, Stop.BLANK_LENGTH, size, length), position + size
 
     def _live_behind(self, blank: int, stop: Stop) -> tuple[int | None, int]:
         """Where what makes a filler a gap ends, for who asked for that, and how long it should be."""

@@ -49,6 +49,7 @@ FURTHER = {
     "store group": ["Group"],
     "store commit": ["none"],
     "store rollback": ["none"],
+    "store replicate": ["--listen", "0"],
     "pipeline export": ["--to", "absent"],
     "pipeline rebuild": ["--output", "absent"],
     "pipeline query-key": ["--key", "key"],

@@ -121,6 +121,7 @@ ASKED: dict[str, list[list[str]]] = {
     "store commit": [["STORE", "none"]],
     "store rollback": [["STORE", "none"]],
     "store expire": [["STORE"]],
+    "store replicate": [["NEW/absent", "--listen", "0"]],
     "store status": [["STORE"]],
     "store bench": [["STORE", "--work", "put", "--engine", "sqlite", "--count", "1", "--body", "1"]],
     "store load": [["STORE", "NEW/absent.replay"]],

@@ -54,6 +54,7 @@ class Store:
             "queues",
             "get",
             "serve",
+            "follow",
         )
         return {name: getattr(self, name) for name in names}
 
@@ -75,7 +76,10 @@ class Store:
         stats = JClass("org.apache.rocketmq.store.stats.BrokerStatsManager")("interop", True)
         arriving = JClass("org.apache.rocketmq.store.MessageArrivingListener")
         listener = JProxy(arriving, {"arriving": lambda *_: None})
-        arguments = [config, stats, listener, JClass("org.apache.rocketmq.common.BrokerConfig")()]
+        broker = JClass("org.apache.rocketmq.common.BrokerConfig")()
+        if settings.get("brokerRole") == "SLAVE":
+            broker.setBrokerId(1)  # by which dispatching waits for the rest of a record
+        arguments = [config, stats, listener, broker]
         if self.v5:
             arguments.append(_topics(Path(root) if of_broker else None))
         self.java = JClass("org.apache.rocketmq.store.DefaultMessageStore")(*arguments)
@@ -214,6 +218,10 @@ class Store:
     def serve(self, topic: str, queue_id: int, wanted: list[list[Any]]) -> list[list[Any]]:
         """What of a queue getMessage does not deliver, of what it should: `driver_read.served`."""
         return driver_read.served(self.java, topic, queue_id, wanted)
+
+    def follow(self, address: str) -> None:
+        """A slave (brokerRole) follows the master at `host:port`."""
+        self.java.updateHaMasterAddress(address)
 
     def _appended(self, result: Any) -> dict[str, Any]:
         status = str(result.getPutMessageStatus().name())

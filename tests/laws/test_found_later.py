@@ -826,3 +826,24 @@ def test_an_index_file_that_is_too_short_and_goes_on_behind_the_log(tmp_path: Pa
     for release in ("4.9.8", "5.3.3"):
         document = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
         assert "DR-NOT-INDEXED" not in {one["code"] for one in document["consequences"]}
+
+
+def test_a_filler_one_byte_too_long_over_the_last_record_of_a_segment(tmp_path: Path) -> None:
+    """41944, 42102: a filler of the right length was planned over it, and that plan was not believed."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    segments = sorted((store.root / "commitlog").iterdir())
+    place = max(
+        (one for one in store.stored if one.offset < int(segments[1].name)), key=lambda one: one.offset
+    )
+    path, position = store.segment(place.offset)
+    rest = len(store.read(path)) - position
+    was = store.read(path)
+    store.patch(
+        path, position, (rest + 1).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    )
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out" / path).read_bytes() == was

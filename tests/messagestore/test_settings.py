@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -74,6 +76,40 @@ def answers(low: Any, high: Any, ask: Callable[[MessageStore], Any], expected: A
         assert found == expected
 
     return effect
+
+
+def told() -> Callable[[MessageStore], bytes | None]:
+    """What a slave without a log hears first; None when it hears nothing for a while."""
+
+    def ask(store: MessageStore) -> bytes | None:
+        with socket.create_connection(store.listen(port=0)) as peer:
+            peer.sendall(bytes(8))
+            peer.settimeout(0.7)
+            try:
+                return peer.recv(100)
+            except TimeoutError:
+                return None
+
+    return ask
+
+
+def slow(store: MessageStore) -> PutStatus:
+    """A put beside a slave that has nothing."""
+    with socket.create_connection(store.listen(port=0)) as peer:
+        peer.sendall(bytes(8))
+        until = time.monotonic() + 10
+        while [one for _, one in store.slaves] != [0] and time.monotonic() < until:
+            time.sleep(0.001)
+        return store.put(Message("T", b"")).status
+
+
+def by_default(root: Path, patch: Patch, name: str) -> None:
+    """The port that is listened on."""
+    del patch
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with open_small(root, **{name: port}) as store:
+        assert store.listen()[1] == port
 
 
 def looked(low: Any, high: Any, percent: int = 10, hour: int = 4, **needs: Any) -> Effect:
@@ -456,6 +492,22 @@ EFFECTS: dict[str, Effect] = {
     "transactionOpBatchInterval": answers(0, 60_000, settled(1), [1, 0]),
     "brokerIP1": answers("10.0.0.7", "10.0.0.8", host, [(7, 10911), (8, 10911)]),
     "listenPort": answers(7, 8, host, [(1, 7), (1, 8)]),
+    "haListenPort": by_default,
+    "haSendHeartbeatInterval": answers(50, 60_000, told(), [bytes(12), None]),
+    "haHousekeepingInterval": answers(50, 60_000, told(), [b"", None], haSendHeartbeatInterval=60_000),
+    "haTransferBatchSize": answers(
+        40, 90, lambda store: (put(b"")(store), told()(store))[1][:12],
+        [struct.pack(">qi", 0, 40), struct.pack(">qi", 0, 90)],
+    ),
+    "haSlaveFallbehindMax": answers(
+        1, 1 << 20, slow, [PutStatus.SLAVE_NOT_AVAILABLE, PutStatus.FLUSH_SLAVE_TIMEOUT],
+        brokerRole="SYNC_MASTER", slaveTimeout=1, release="4.9.8",
+    ),
+    "inSyncReplicas": answers(
+        1, 2, slow, [OK, PutStatus.FLUSH_SLAVE_TIMEOUT],
+        brokerRole="SYNC_MASTER", slaveTimeout=1, release="5.3.3",
+    ),
+    "slaveTimeout": answers(1, 3000, lambda store: store._settings.slave_timeout, [0.001, 3.0]),
 }  # fmt: skip
 
 

@@ -329,12 +329,12 @@ def test_settings_that_are_refused(tmp_path: Path, settings: dict[str, object], 
 
 def test_a_broker_conf_and_unknown_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     conf = tmp_path / "broker.conf"
-    conf.write_text("brokerName=a\nmappedFileSizeCommitLog=4096\nsomethingOfOurOwn=1\nhaListenPort=10912\n")
+    conf.write_text("brokerName=a\nmappedFileSizeCommitLog=4096\nsomethingOfOurOwn=1\nmaxMsgsNumBatch=64\n")
     with MessageStore.open(tmp_path / "store", create=True, config=conf) as store:
         store.put(Message("T", b"x"))
     assert (tmp_path / "store" / "commitlog" / ("0" * 20)).stat().st_size == 4096
     assert "somethingOfOurOwn" in caplog.text
-    assert "haListenPort has no effect" in caplog.text
+    assert "maxMsgsNumBatch has no effect" in caplog.text
     assert "brokerName" not in caplog.text
 
 
