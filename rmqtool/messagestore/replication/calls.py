@@ -57,9 +57,6 @@ class ReplicationCalls:
     def _demand_open(self) -> None:
         raise NotImplementedError
 
-    def _when_grown(self, wake: object) -> None:
-        raise NotImplementedError
-
     def listen(self, host: str = "127.0.0.1", port: int | None = None) -> tuple[str, int]:
         """Sends the log to slaves that connect, also RocketMQ's, until the store is closed; the address.
 
@@ -83,7 +80,3 @@ class ReplicationCalls:
     def slaves(self) -> list[tuple[str, int]]:
         """Address of each connected slave, and the physical offset behind what it has; -1: not known yet."""
         return self._replication.replicas.connected
-'''.replace('''    def _when_grown(self, wake: object) -> None:
-        raise NotImplementedError
-
-''','')
