@@ -92,7 +92,7 @@ def weigh(
     frames: Iterable[Frame],
     foreign: Collection[QueueKey],
 ) -> None:
-    """Sets `Frame.trust` of frames that units tell."""
+    """Sets `Frame.trust` of frames that units tell; `survey.light` has the places of records in light queues."""
     by_key: dict[QueueKey, list[Frame]] = defaultdict(list)
     for frame in frames:
         if frame.key is not None:
@@ -101,6 +101,11 @@ def weigh(
     try:
         for key, queue in queues_there(store, files):
             own = by_key.get(key, ())
+            if survey.is_light(key):
+                runs = survey.light.get(key)
+                if own and runs and not queue.batch:
+                    _by_neighbours(queue, own, runs, runs)
+                continue
             chosen = order.chosen.get(key) or []
             if own and chosen and not queue.batch:
                 _by_neighbours(queue, own, chosen, survey.runs[key])
