@@ -145,6 +145,16 @@ class StoreClosedError(UsageError):
     """The message store was closed, or belongs to the process that forked this one."""
 
 
+class NoTransactionError(RmqtoolError):
+    """No half message with this id waits: it was never stored, or is committed or rolled back already."""
+
+    exit_code = ExitCode.DAMAGE
+
+    def __init__(self, transaction_id: str) -> None:
+        super().__init__(f"no transaction {transaction_id!r} is open")
+        self.transaction_id = transaction_id
+
+
 class LockedError(RmqtoolError):
     """A running broker holds the store."""
 

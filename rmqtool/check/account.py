@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.broker.settings import delay_levels
 from rmqtool.check.covered import Extent
 from rmqtool.check.further import FurtherRules
 from rmqtool.check.index_keys import Unindexed, keys_of, unindexed
@@ -26,7 +27,7 @@ from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.sound import SoundRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -81,6 +82,7 @@ class Accounting:
     further: of a store with light queues.
     forced: the broker wants `__CRC32#` in each record. stretched: no queue has a file (`CrossCheck`).
     unindexed: no index has one. starts: positions of records are wanted. odd_topics: see `topics.odd_topics`.
+    levels: of the broker, ms.
     """
 
     kernels: Kernels
@@ -92,13 +94,20 @@ class Accounting:
     starts: bool = False
     odd_topics: frozenset[bytes] = frozenset()
     further: FurtherRules | None = None
+    levels: Mapping[int, int] | None = None
 
     @classmethod
     def of(cls, store: Store, kernels: Kernels, level: Level, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
         return cls(
-            kernels, level, until, forced, odd_topics=odd_topics(store), further=FurtherRules.of(store)
+            kernels,
+            level,
+            until,
+            forced,
+            odd_topics=odd_topics(store),
+            further=FurtherRules.of(store),
+            levels=delay_levels(store.config),
         )
 
     def __call__(self, segment: Segment) -> RunAccounts:
@@ -134,7 +143,7 @@ class RunAccounts:
             if how.summed:
                 self.sound = SoundRuns(how.kernels, lanes, Check.VERIFY, DAY_MS)
         else:
-            self._lanes = Lanes(how.kernels, BATCH_ROWS)
+            self._lanes = Lanes(how.kernels, BATCH_ROWS, how.levels)
 
     def __call__(self, run: Records) -> Account:
         """Of a run."""

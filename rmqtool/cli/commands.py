@@ -111,6 +111,19 @@ COMMANDS: dict[str, Entry] = {
         "Copy a log between brokers, as a slave or as a master, until Ctrl-C.",
     ),
     "store topic": Entry("rmqtool.cli.messagestore.topic", "Show a topic, make it, change it or delete it."),
+    "store group": Entry(
+        "rmqtool.cli.messagestore.group", "Show a consumer group, make it, change it or delete it."
+    ),
+    "store groups": Entry(
+        "rmqtool.cli.messagestore.groups",
+        "List what consumer groups have committed, and how many messages are in front of them.",
+    ),
+    "store commit": Entry(
+        "rmqtool.cli.messagestore.commit", "Commit an open transaction: its message goes to its topic."
+    ),
+    "store rollback": Entry(
+        "rmqtool.cli.messagestore.rollback", "Roll back an open transaction: nobody gets its message."
+    ),
     "store status": Entry(
         "rmqtool.cli.messagestore.status",
         "What the writer of a store does: rates, latency, how far it is behind; or what the files tell.",

@@ -25,11 +25,13 @@ class Acknowledging:
         self.waits = synced or replicas.waits
         """whether puts wait for anything"""
 
+    def flushed(self, end: int) -> bool:
+        """Waits for the medium up to physical offset `end`, where puts do; False when that took too long."""
+        return not self._synced or self._flusher.flush_to(end, self._timeout)
+
     def wait(self, end: int) -> PutStatus:
         """Waits for all in front of physical offset `end`; where neither is so, the slaves' status counts."""
-        status = PutStatus.PUT_OK
-        if self._synced and not self._flusher.flush_to(end, self._timeout):
-            status = PutStatus.FLUSH_DISK_TIMEOUT
+        status = PutStatus.PUT_OK if self.flushed(end) else PutStatus.FLUSH_DISK_TIMEOUT
         if self._replicas.waits and (replicated := self._replicas.wait(end)) is not PutStatus.PUT_OK:
             status = replicated
         return status

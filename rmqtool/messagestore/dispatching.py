@@ -136,6 +136,15 @@ class Dispatching:
         if self.on_wake is not None:
             self.on_wake()
 
+    def wait(self, seconds: float) -> None:
+        """Until queues have grown, at most so long."""
+        with self.arrived:
+            self.waiting += 1
+            try:
+                self.arrived.wait(seconds)
+            finally:
+                self.waiting -= 1
+
     def catch_up(self) -> None:
         """Dispatches everything up to the limit. Raises the error that stopped it."""
         end = self._limit()

@@ -103,6 +103,13 @@ class AppendContext:
     queue_offset: int | None = None
 
 
+def offset_id(store_host: Host, physical_offset: int) -> str:
+    """The id that names host and physical offset (`MessageDecoder#createMessageId`)."""
+    ip, port = store_host
+    schema = OffsetIdV4 if len(ip) == _V4 else OffsetIdV6
+    return schema.build({"host": {"ip": ip, "port": port}, "offset": physical_offset}).hex().upper()
+
+
 class Ack(NamedTuple):
     """Answer to a put. Without PUT_OK or FLUSH_DISK_TIMEOUT nothing was stored, and offsets are -1.
 
@@ -120,13 +127,10 @@ class Ack(NamedTuple):
 
     @property
     def offset_msg_id(self) -> str | None:
-        """The id that names host and physical offset (`MessageDecoder#createMessageId`)."""
+        """The id that names host and physical offset."""
         if self.physical_offset < 0:
             return None
-        ip, port = self.store_host
-        schema = OffsetIdV4 if len(ip) == _V4 else OffsetIdV6
-        values = {"host": {"ip": ip, "port": port}, "offset": self.physical_offset}
-        return schema.build(values).hex().upper()
+        return offset_id(self.store_host, self.physical_offset)
 
 
 class StoredMessage:

@@ -39,6 +39,7 @@ from formats.properties import (
     WAIT,
     decode,
 )
+from formats.system_topics import RETRY_PREFIX
 from rmqtool.messagestore.further_queues import FurtherQueues
 from rmqtool.messagestore.messages import AppendContext, IllegalMessageError, PutStatus
 from rmqtool.scan.crc import crc32
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from rmqtool.store.config import StoreConfig
 
 _PLAIN = AppendContext()
-_RETRY = "%RETRY%"
 _LONGEST_TOPIC = 127
 _LONGEST_TOPIC_V2 = 255
 _ROOM_BESIDE_BODY = 64 << 10
@@ -221,7 +221,7 @@ class RecordMaker:
                 raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "the topic is empty")
             if not names_directory(name):
                 raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "the topic can name no directory")
-            retried = self._of_5 and name.startswith(_RETRY)
+            retried = self._of_5 and name.startswith(RETRY_PREFIX)
             if (length > _LONGEST_TOPIC and not retried) or len(raw) > _LONGEST_TOPIC_V2:
                 raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"the topic has {length} characters")
             magic = magic_of(name) if self.long_topics else MESSAGE_MAGIC_CODE

@@ -53,6 +53,14 @@ EXTRA: dict[str, Any] = {
     "flushLeastPagesWhenWarmMapedFile": 4_096,
     "osPageCacheBusyTimeOutMills": 1_000,
     "slaveReadEnable": False,
+    "autoCreateSubscriptionGroup": True,
+    "flushConsumerOffsetInterval": 5_000,
+    "flushDelayOffsetInterval": 10_000,
+    "transactionTimeOut": 6_000,
+    "transactionCheckMax": 15,
+    "transactionCheckInterval": 30_000,
+    "transactionOpMsgMaxSize": 4_096,
+    "transactionOpBatchInterval": 3_000,
     "haSlaveFallbehindMax": 256 << 20,
     "slaveTimeout": 3_000,
     "inSyncReplicas": 1,
@@ -62,16 +70,16 @@ WITHOUT_EFFECT = frozenset(
     {
         "storePathRootDir",
         "brokerClusterName", "brokerId", "brokerIP2", "brokerName", "brokerPermission", "namesrvAddr",
-        "autoCreateSubscriptionGroup", "brokerTopicEnable", "clusterTopicEnable", "messageRequestMode",
+        "brokerTopicEnable", "clusterTopicEnable", "messageRequestMode",
         "sendMessageThreadPoolNums", "pullMessageThreadPoolNums", "queryMessageThreadPoolNums",
         "adminBrokerThreadPoolNums", "clientManageThreadPoolNums", "consumerManageThreadPoolNums",
-        "flushConsumerOffsetInterval", "flushConsumerOffsetHistoryInterval", "rejectTransactionMessage",
+        "flushConsumerOffsetHistoryInterval", "rejectTransactionMessage",
         "fetchNamesrvAddrByAddressServer", "sendThreadPoolQueueCapacity", "pullThreadPoolQueueCapacity",
         "enableCalcFilterBitMap", "filterSupportRetry", "enablePropertyFilter", "traceTopicEnable",
         "aclEnable", "longPollingEnable", "shortPollingTimeMills", "notifyConsumerIdsChangedEnable",
         "waitTimeMillsInSendQueue", "waitTimeMillsInPullQueue", "regionId", "registerBrokerTimeoutMills",
-        "compressedRegister", "forceRegister", "transactionTimeOut", "transactionCheckMax",
-        "transactionCheckInterval", "useEpollNativeSelector", "rmqAddressServerDomain", "msgTraceTopicName",
+        "compressedRegister", "forceRegister", "useEpollNativeSelector", "rmqAddressServerDomain",
+        "msgTraceTopicName",
     }
 )  # fmt: skip
 """settings of a broker around its store"""
@@ -112,6 +120,20 @@ class StoreSettings:
     """`osPageCacheBusyTimeOutMills`"""
     reads_slave: bool = False
     """`slaveReadEnable`"""
+    create_groups: bool = True
+    """`autoCreateSubscriptionGroup`"""
+    offset_interval: float = 5.0
+    """`flushConsumerOffsetInterval`"""
+    delay_interval: float = 10.0
+    """`flushDelayOffsetInterval`"""
+    transaction_timeout: int = 6_000
+    """ms"""
+    transaction_check_max: int = 15
+    transaction_check_interval: float = 30.0
+    op_message_size: int = 4_096
+    """bytes of an op message behind which another one begins (`transactionOpMsgMaxSize`)"""
+    op_batch_interval: float = 3.0
+    """`transactionOpBatchInterval`; 0: an op message for each half"""
     timing: Timing = field(default_factory=Timing)
     slave_timeout: float = 3.0
     most_behind: int = 256 << 20
@@ -171,6 +193,14 @@ def settings_from(given: Given) -> StoreSettings:
         values["flushLeastPagesWhenWarmMapedFile"],
         values["osPageCacheBusyTimeOutMills"] / 1000,
         values["slaveReadEnable"],
+        values["autoCreateSubscriptionGroup"],
+        values["flushConsumerOffsetInterval"] / 1000,
+        values["flushDelayOffsetInterval"] / 1000,
+        values["transactionTimeOut"],
+        values["transactionCheckMax"],
+        values["transactionCheckInterval"] / 1000,
+        values["transactionOpMsgMaxSize"],
+        values["transactionOpBatchInterval"] / 1000,
         _timing(config),
         values["slaveTimeout"] / 1000,
         values["haSlaveFallbehindMax"],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, Lock
 from rmqtool.errors import StoreIOError
+from rmqtool.store.config_text import config_text
 from rmqtool.store.writing import (
     Folder,
     Owner,
@@ -91,13 +91,12 @@ class StateFiles:
 
     def table(self, name: str, data: dict[str, Any]) -> None:
         """A table of `config`; the one before becomes its `.bak` (`ConfigManager#persist`)."""
-        text = json.dumps(data, indent="\t", separators=(",", ":"), ensure_ascii=False)
         try:
             with suppress(FileExistsError):
                 make_directory(f"{self._held.folder.here}/config", self._owner)
         except OSError as error:
             raise StoreIOError(f"config: {error.strerror}") from error
-        self._put(f"config/{name}", text.encode(), keep=True)
+        self._put(f"config/{name}", config_text(data).encode(), keep=True)
 
     def _put(self, path: str, data: bytes, *, keep: bool = False) -> None:
         """A file with this content gets the name at once; keep: the one before stays as `.bak`."""

@@ -33,10 +33,12 @@ from rmqtool.messagestore.opening import find, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import Reader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
-from rmqtool.messagestore.replication.master import Master
+from rmqtool.messagestore.replication.calls import Replication, ReplicationCalls
 from rmqtool.messagestore.replication.replicas import Replicas
-from rmqtool.messagestore.replication.slave import Slave
 from rmqtool.messagestore.replication.store_log import StoreLog
+from rmqtool.messagestore.services.calls import ServiceCalls
+from rmqtool.messagestore.services.engine import Engine
+from rmqtool.messagestore.services.running import Services
 from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.statistics import Statistics, publish, withdraw
@@ -67,7 +69,7 @@ _CHECKPOINT = 1.0
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
 
-class MessageStore:
+class MessageStore(ServiceCalls, ReplicationCalls):
     """A store of RocketMQ, open. Make it with `open`; a context manager that closes it.
 
     Any thread may call any method. In a process that was forked from the one that opened it, every call
@@ -75,7 +77,12 @@ class MessageStore:
     """
 
     def __init__(
-        self, opened: Opened, settings: StoreSettings, stack: ExitStack, clock: Callable[[], int]
+        self,
+        opened: Opened,
+        settings: StoreSettings,
+        stack: ExitStack,
+        clock: Callable[[], int],
+        deliver: bool,
     ) -> None:
         """Call `open`."""
         self._settings, self._opened = settings, opened
@@ -113,21 +120,13 @@ class MessageStore:
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
         appender = Appender(self._log, offsets, kernels, maker, clock=clock)
-        self._replicas = Replicas(settings.replica_rule(opened.release))
+        replicas = Replicas(settings.replica_rule(opened.release))
         acknowledging = Acknowledging(
-            self._flusher, self._replicas, synced=self._sync, timeout=settings.sync_flush_timeout
+            self._flusher, replicas, synced=self._sync, timeout=settings.sync_flush_timeout
         )
-        self._replicated = StoreLog(
-            self._log,
-            opened.places,
-            self._dispatching,
-            appender.lock,
-            self._flusher,
-            kernels,
-            synced=self._sync,
-        )
-        self._master: Master | None = None
-        self._slave: Slave | None = None
+        dispatching, places, lock = self._dispatching, opened.places, appender.lock
+        replicated = StoreLog(self._log, places, dispatching, lock, self._flusher, kernels, synced=self._sync)
+        self._replication = Replication(settings, replicated, replicas)
         self._writer = Writer(
             settings,
             maker,
@@ -155,6 +154,26 @@ class MessageStore:
             units,
             clock,
         )
+        self._services = Services(
+            Engine(
+                opened.store,
+                opened.release,
+                settings,
+                self._state,
+                self.topics,
+                maker,
+                self._writer,
+                self._reader,
+                reader,
+                self._dispatching.catch_up,
+                self._flusher.flush_all,
+                clock,
+                start.clean,
+                kernels,
+                self.get,
+                self._dispatching.wait,
+            )
+        )
         self._why_closed: str | None = None
         self._closing = threading.Lock()
         stack.callback(units.close)
@@ -163,6 +182,9 @@ class MessageStore:
         self._state.mark_lock()
         self._state.begin()
         self._begin(config, stack)
+        if deliver and not settings.slave:
+            stack.callback(self._services.end)
+            self._services.deliver()
         self._stack = stack.pop_all()
         _open_stores.add(self)
 
@@ -225,20 +247,22 @@ class MessageStore:
         create: bool = False,
         release: str | None = None,
         clock: Callable[[], int] = milliseconds,
+        deliver: bool = True,
     ) -> MessageStore:
         """Opens the store at `path`, as a broker of `release` would: lock, recovery, `abort`.
 
         config: settings under RocketMQ's names, or a `broker.conf`. recovery: what is done where a broker's
         recovery would give up intact records: `refuse`, or let it. create: make the store if there is none.
         release: by default the last one that may have written the store, the newest known for a new one.
-        clock: the time in ms, for tests. Raises `NotAStoreError`, `LockedError`, `RecoveryLossError`,
-        `UnfitStoreError` (a broker would not start), `UsageError` (settings), `StoreIOError`.
+        clock: the time in ms, for tests. deliver: delayed messages are delivered when due.
+        Raises `NotAStoreError`, `LockedError`, `RecoveryLossError`, `UnfitStoreError` (a broker would not
+        start), `UsageError` (settings), `StoreIOError`.
         """
         settings = settings_from(config)
         root = find(path, settings.config, create=create)
         with ExitStack() as stack:
             opened = start_store(root, settings, release, recovery, stack)
-            return cls(opened, settings, stack, clock)
+            return cls(opened, settings, stack, clock, deliver)
 
     def __enter__(self) -> Self:
         return self
@@ -286,38 +310,6 @@ class MessageStore:
         """What puts the records of a replayable file, see `messagestore.loading`."""
         self._demand_open()
         return Loader(self._writer, self._maker, self.topics, self._start.reading.kernels)
-
-    def listen(self, host: str = "127.0.0.1", port: int | None = None) -> tuple[str, int]:
-        """Sends the log to slaves that connect, also RocketMQ's, until the store is closed; the address.
-
-        port: `haListenPort` by default; 0 for any that is free. Who reaches it can read the whole log.
-        brokerRole=SYNC_MASTER lets puts wait for slaves. Raises `UsageError` for a slave or a second call,
-        `StoreIOError` where nobody can listen.
-        """
-        self._demand_open()
-        if self._settings.slave or self._master is not None:
-            raise UsageError("brokerRole=SLAVE follows" if self._settings.slave else "it listens already")
-        address = host, self._settings.config.ha_listen_port if port is None else port
-        self._master = Master(self._replicated, self._replicas, address, self._settings.timing)
-        self._dispatching.on_wake = self._master.wake
-        return self._master.address
-
-    def follow(self, host: str, port: int) -> Slave:
-        """Follows a master, also RocketMQ's, until the store is closed; what is known of that.
-
-        The store is opened with brokerRole=SLAVE, and has the beginning of the master's log, or nothing: then
-        it gets the master's last segment. Raises `UsageError` for another role or a second call.
-        """
-        self._demand_open()
-        if not self._settings.slave or self._slave is not None:
-            raise UsageError("it follows already" if self._slave else "who follows has brokerRole=SLAVE")
-        self._slave = Slave(self._replicated, (host, port), self._settings.timing)
-        return self._slave
-
-    @property
-    def slaves(self) -> list[tuple[str, int]]:
-        """Address of each connected slave, and the physical offset behind what it has; -1: not known yet."""
-        return self._replicas.connected
 
     def get(
         self,
@@ -569,18 +561,25 @@ class MessageStore:
         self._state.checkpoint(self._physical, self._logical, self._indexed, confirm)
 
     def close(self) -> None:
-        """Stops in the broker's order (`DefaultMessageStore#shutdown`); again, nothing happens.
+        """Stops in the broker's order (`BrokerController#shutdown`); again, nothing happens.
 
         Raises `StoreIOError` when something could not be written; then `abort` stays, as after a crash.
         """
+        try:
+            if self._why_closed is None:
+                self._services.end()
+        finally:
+            self._close_engine()
+
+    def _close_engine(self) -> None:
+        """`DefaultMessageStore#shutdown`."""
         with self._closing:
             if self._why_closed is not None:
                 return
             self._why_closed = f"the message store {self.root} was closed"
         _open_stores.discard(self)
         with self._stack:
-            if self._slave is not None:
-                self._slave.close()
+            self._replication.end_following()
             self._expiry.close()
             self._checkpoints.close()
             withdraw(self._opened.held.folder)
@@ -588,8 +587,7 @@ class MessageStore:
                 if service is not None:
                     service.close()
             self._writer.close()
-            if self._master is not None:
-                self._master.close()
+            self._replication.end_sending()
             flushed = self._flusher.flush_all()
             self._dispatching.stop()
             self._dispatching.catch_up()

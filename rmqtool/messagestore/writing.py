@@ -128,7 +128,7 @@ class Writer:
     def _put_inner(self, given: list[Message], began: int) -> list[Ack]:
         """A batch as one record. Raises `IllegalMessageError`, `NotAppendedError`."""
         first = self._of_one_topic(given)
-        queue_id = self._queue_of(first)
+        queue_id = self.queue_of(first)
         record, uniq_keys = self._maker.inner_batch(given)
         place = self._appender.append(first.topic, queue_id, record)
         self._dispatching.wake()
@@ -151,7 +151,7 @@ class Writer:
         self, given: list[Message], contexts: Sequence[AppendContext] | None
     ) -> list[tuple[str, int, Prepared]]:
         first = self._of_one_topic(given)
-        queue_id = self._queue_of(first) if contexts is None else first.queue_id or 0
+        queue_id = self.queue_of(first) if contexts is None else first.queue_id or 0
         todo = [
             (
                 one.topic,
@@ -187,7 +187,7 @@ class Writer:
             try:
                 if refused is not None:
                     raise refused
-                todo.append((message.topic, self._queue_of(message), self._maker.prepare(message)))
+                todo.append((message.topic, self.queue_of(message), self._maker.prepare(message)))
                 numbers.append(number)
             except IllegalMessageError as error:
                 acks[number] = self._failed(message, error.status, str(error))
@@ -248,6 +248,32 @@ class Writer:
         answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
         return pa.Table.from_batches(answers, ANSWER)
 
+    def append_prepared(self, records: Sequence[tuple[str, int, Prepared]]) -> list[Place | NotAppendedError]:
+        """Appends records that stand for others, by topic and queue, without a look at the topic table.
+
+        Raises `IllegalMessageError` where nothing can be stored now.
+        """
+        refused = self._refusal()
+        if refused is not None:
+            raise refused
+        began = perf_counter_ns()
+        places = self._appender.append_each(records)
+        self._dispatching.wake()
+        ends = [place.end for place in places if isinstance(place, Place)]
+        if ends:
+            self.flush_soon(ends[-1])
+        self._statistics.put(len(ends), began)
+        return places
+
+    def flush_soon(self, end: int) -> None:
+        """Flushes up to a physical offset in the background, where puts are flushed one by one."""
+        if self._waits:
+            self._futures.add(end, bool)
+
+    def wait_for(self, end: int) -> bool:
+        """Waits for the medium up to a physical offset where puts do; False when that took too long."""
+        return self._acknowledging.flushed(end)
+
     def put_columns(
         self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints
     ) -> tuple[Ints, PutStatus, str]:
@@ -299,7 +325,7 @@ class Writer:
             if refused is not None:
                 raise refused
             if context is None:
-                queue_id = self._queue_of(message)
+                queue_id = self.queue_of(message)
                 record = self._maker.prepare(message)
             else:
                 queue_id = message.queue_id or 0
@@ -325,7 +351,8 @@ class Writer:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {name} is not writeable")
         return topic
 
-    def _queue_of(self, message: Message) -> int:
+    def queue_of(self, message: Message) -> int:
+        """The queue that a message goes to; its topic is made if it may be. Raises `IllegalMessageError`."""
         topic = self._topic_of(message.topic)
         if message.queue_id is None:
             return self._topics.next_queue(topic)

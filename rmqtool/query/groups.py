@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.subscription import FilterType, Subscription
@@ -25,6 +25,46 @@ class CommittedOffset:
     group: str
     queue_id: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Settings of a group, one entry of `subscriptionGroup.json` (`SubscriptionGroupConfig`).
+
+    retry_max_times: how often a message is given back before it goes to the dead letters. further: what else
+    the entry holds, under the broker's names.
+    """
+
+    name: str
+    consume_enable: bool = True
+    consume_broadcast_enable: bool = True
+    retry_max_times: int = 16
+    retry_queue_nums: int = 1
+    further: Mapping[str, Any] = field(default_factory=dict)
+
+
+GROUP_KEYS = {
+    "groupName": "name",
+    "consumeEnable": "consume_enable",
+    "consumeBroadcastEnable": "consume_broadcast_enable",
+    "retryMaxTimes": "retry_max_times",
+    "retryQueueNums": "retry_queue_nums",
+}
+"""names in the file of what `GroupConfig` has by itself"""
+
+
+def group_configs(store: Store) -> dict[str, GroupConfig]:
+    """Settings of all groups that a broker would load, by name; a value of another type is the default."""
+    table = _table(store.config_pair("subscriptionGroup.json").data, "subscriptionGroupTable")
+    return {name: _group_of(name, entry) for name, entry in table.items() if isinstance(entry, dict)}
+
+
+def _group_of(name: str, entry: dict[str, Any]) -> GroupConfig:
+    default = GroupConfig(name)
+    known = {own: entry[key] for key, own in GROUP_KEYS.items() if key in entry}
+    fitting = {own: one for own, one in known.items() if type(one) is type(getattr(default, own))}
+    rest = {key: one for key, one in entry.items() if key not in GROUP_KEYS}
+    return GroupConfig(**{**fitting, "name": name, "further": rest})
 
 
 def committed_offsets(store: Store) -> list[CommittedOffset]:
@@ -57,9 +97,8 @@ def unconsumed_queues(store: Store, topic: str, queues: Mapping[int, tuple[int, 
 
 def may_consume(store: Store, group: str) -> bool | None:
     """`consumeEnable` of the group, None where no settings of it are stored (the broker may make them)."""
-    table = _table(store.config_pair("subscriptionGroup.json").data, "subscriptionGroupTable")
-    entry = table.get(group)
-    return bool(entry.get("consumeEnable", True)) if isinstance(entry, dict) else None
+    found = group_configs(store).get(group)
+    return None if found is None else found.consume_enable
 
 
 def stored_filter(store: Store, group: str, topic: str) -> Subscription | None:

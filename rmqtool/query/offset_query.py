@@ -155,6 +155,12 @@ class OffsetQuery:
                 return bool(wanted.passes(part)[0])
         return True
 
+    @property
+    def reached(self) -> int:
+        """Queue offset behind all that was listed; only after `batches` was read to its end."""
+        behind = 0 if self._first is None else self._first.next_begin_offset
+        return max(self._reached, behind if self._reached == self.asked.offset else 0)
+
     def summary(self) -> Row:
         """The closing summary; only after `batches` was read to its end."""
         if self._first is None:

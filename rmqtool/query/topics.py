@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.system_topics import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from formats.tags_code import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
@@ -11,10 +12,10 @@ if TYPE_CHECKING:
 
 SYSTEM_TOPICS = (
     SCHEDULE_TOPIC,
-    "RMQ_SYS_TRANS_HALF_TOPIC",
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+    HALF_TOPIC,
+    OP_HALF_TOPIC,
     "RMQ_SYS_TRACE_TOPIC",
-    "TRANS_CHECK_MAX_TIME_TOPIC",
+    CHECK_MAX_TOPIC,
     "rmq_sys_wheel_timer",
 )
 """topics that records may be in although neither queues nor settings name them"""

@@ -15,6 +15,7 @@ from formats import batch
 from formats import properties as props
 from formats.commitlog import SysFlag
 from formats.java import java_parse_int
+from formats.system_topics import HALF_TOPIC, OP_HALF_TOPIC, OP_REMOVE_TAG
 from formats.tags_code import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
@@ -25,12 +26,8 @@ if TYPE_CHECKING:
 MARK = "RMQTOOL_TOMBSTONE"
 """Name of the property that holds the plan's id, and the tag."""
 
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 TIMER_TOPIC = "rmq_sys_wheel_timer"
 REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
-
-OP_REMOVE_TAG = "d"
 
 _NO_OWNER_TOPIC = "TBW102"
 _ENOUGH_CHECKS = "2147483647"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.layout import Store
 
-_OFFSETS, _LMQ_OFFSETS = "consumerOffset.json", "lmqConsumerOffset.json"
+_OFFSETS, LIGHT_OFFSETS = "consumerOffset.json", "lmqConsumerOffset.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ def offsets_file(store: Store) -> str:
     setting is not given, the file itself tells that it was on.
     """
     if store.config is not None and store.config.is_set("enable_lmq"):
-        return _LMQ_OFFSETS if store.config.enable_lmq else _OFFSETS
-    there = (store.file(f"config/{_LMQ_OFFSETS}{end}") for end in ("", ".bak"))
-    return _LMQ_OFFSETS if any(there) else _OFFSETS
+        return LIGHT_OFFSETS if store.config.enable_lmq else _OFFSETS
+    there = (store.file(f"config/{LIGHT_OFFSETS}{end}") for end in ("", ".bak"))
+    return LIGHT_OFFSETS if any(there) else _OFFSETS
 
 
 def stored_offsets(store: Store) -> Iterator[StoredOffset]:
@@ -49,7 +49,7 @@ def stored_offsets(store: Store) -> Iterator[StoredOffset]:
     for key, queues in _table(data, "offsetTable"):
         for number, stored in queues.items():
             yield from _entry(key, number, stored)
-    if name == _LMQ_OFFSETS:
+    if name == LIGHT_OFFSETS:
         for key, stored in _table(data, "lmqOffsetTable"):
             yield from _entry(key, "0", stored)
 

@@ -85,10 +85,21 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "store expire": ("store", "expire", "STORE"),
     "store put": ("store", "put", "STORE", "Orders", "--body", "x", "--queue", "0", "--keys", "k"),
     "store topic": ("store", "topic", "STORE", "New", "--write-queues", "2"),
+    "store group": ("store", "group", "STORE", "New", "--retry-max", "2"),
+    "store groups": ("store", "groups", "STORE"),
+    "store commit": ("store", "commit", "STORE", "none"),
     "store load": ("store", "load", "STORE", "FILE"),
     "recover in place": ("recover", "STORE", "--in-place", "--backup", "OUT", "--apply"),
 }
-CHANGING = ("store expire", "store put", "store topic", "store load", "recover in place")
+CHANGING = (
+    "store expire",
+    "store put",
+    "store topic",
+    "store group",
+    "store commit",
+    "store load",
+    "recover in place",
+)
 ALWAYS = 4
 """commands that run on every case; the others take turns"""
 

@@ -30,7 +30,8 @@ LEFT_OUT = ("undo", "store bench")
 VERBS = [name for name in COMMANDS if not name.startswith("pipeline") and name not in LEFT_OUT]
 JOBS = [name for name in COMMANDS if name.startswith("pipeline ")]
 CHANGING = ("recover", "rebuild", "checkpoint set")
-ENGINE = ("store init", "store put", "store load", "store topic", "store expire")
+ENGINE = ("store init", "store put", "store load", "store topic", "store expire", "store group",
+          "store commit", "store rollback")  # fmt: skip
 """open a store for writing"""
 NEVER = {"--follow", "--help", "--max-read-rate", "--color", "--master", "--conf", "--once", "--checkpoint",
          "--expired"}  # fmt: skip
@@ -96,7 +97,9 @@ class Case:
         elif self.verb in CHANGING and self.random.random() < 0.7:
             self._change()
         else:
-            self.ask(*self.verb.split(), *self._words(), form=self._form())
+            words = self._words()
+            self.written = self.verb == "store get" and "--group" in words
+            self.ask(*self.verb.split(), *words, form=self._form())
         if not self.written and (after := tree(self.root)) != before:
             changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
             self.broken.append(f"the store changed: {sorted(changed)[:3]}")

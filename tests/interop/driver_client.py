@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from jpype import JArray, JByte, JClass  # type: ignore[import-untyped]
+from jpype import JArray, JByte, JClass, JProxy  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,66 @@ class Client:
 
     def calls(self) -> dict[str, Callable[..., Any]]:
         """By the names of the requests."""
-        return {"produce": self.produce, "consume": self.consume}
+        return {"produce": self.produce, "consume": self.consume, "allocate": self.allocate}
+
+    def allocate(
+        self, strategy: str, cases: list[tuple[list[list[Any]], list[str]]], rooms: list[str]
+    ) -> list[list[list[list[Any]]]]:
+        """What `AllocateMessageQueue…` gives each client of each case: of queues and clients, in order.
+
+        Queues are topic, broker name and number. The room of a broker or client is its name up to an @.
+        """
+        queue = JClass("org.apache.rocketmq.common.message.MessageQueue")
+        chosen = self._strategy(strategy, rooms, queue)
+        found = []
+        for queues, clients in cases:
+            everything, everyone = JClass("java.util.ArrayList")(), JClass("java.util.ArrayList")()
+            for topic, broker, number in queues:
+                everything.add(queue(topic, broker, number))
+            for one in clients:
+                everyone.add(one)
+            given = [chosen.allocate("G", one, everything, everyone) for one in clients]
+            found.append(
+                [
+                    [[str(q.getTopic()), str(q.getBrokerName()), int(q.getQueueId())] for q in one]
+                    for one in given
+                ]
+            )
+        return found
+
+    def _strategy(self, name: str, rooms: list[str], queue: Any) -> Any:
+        of = "org.apache.rocketmq.client.consumer.rebalance."
+        if name == "MACHINE_ROOM":
+            made = JClass(f"{of}AllocateMessageQueueByMachineRoom")()
+            known = JClass("java.util.HashSet")()
+            for one in rooms:
+                known.add(one)
+            made.setConsumeridcs(known)
+            return made
+        if name == "MACHINE_ROOM_NEARBY":
+            nearby = JClass(f"{of}AllocateMachineRoomNearby")
+
+            class Resolver:
+                def brokerDeployIn(self, one: Any) -> str:  # noqa: N802 - Java's name
+                    return str(one.getBrokerName()).partition("@")[0]
+
+                def consumerDeployIn(self, one: Any) -> str:  # noqa: N802
+                    return str(one).partition("@")[0]
+
+            resolver = JProxy(f"{of}AllocateMachineRoomNearby$MachineRoomResolver", inst=Resolver())
+            return nearby(JClass(f"{of}AllocateMessageQueueAveragely")(), resolver)
+        if name == "CONFIG":
+            made = JClass(f"{of}AllocateMessageQueueByConfig")()
+            fixed = JClass("java.util.ArrayList")()
+            fixed.add(queue("T", "r0@b", 7))
+            made.setMessageQueueList(fixed)
+            return made
+        names = {
+            "AVG": "Averagely",
+            "AVG_BY_CIRCLE": "AveragelyByCircle",
+            "CONSISTENT_HASH": "ConsistentHash",
+        }
+        return JClass(f"{of}AllocateMessageQueue{names[name]}")()
 
     def produce(self, address: str, group: str, topic: str, bodies: list[str]) -> list[list[Any]]:
         """Sends with `DefaultMQProducer`; queue and queue offset of each message."""

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rmqtool import Message, MessageStore
+from rmqtool.messagestore.appending import milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SMALL: dict[str, Any] = {
@@ -21,9 +23,17 @@ SMALL: dict[str, Any] = {
 RELEASES = ("4.9.8", "5.3.3")
 
 
-def open_small(root: Path, release: str | None = None, **settings: Any) -> MessageStore:
+def open_small(
+    root: Path,
+    release: str | None = None,
+    *,
+    clock: Callable[[], int] = milliseconds,
+    deliver: bool = True,
+    **settings: Any,
+) -> MessageStore:
     """A store of small files at `root`, made where there is none."""
-    return MessageStore.open(root, create=True, release=release, config=SMALL | settings)
+    config = SMALL | settings
+    return MessageStore.open(root, create=True, release=release, config=config, clock=clock, deliver=deliver)
 
 
 def copy_of_open(root: Path, target: Path) -> None:

@@ -24,12 +24,14 @@ def test_the_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = EXAMPLE.findall((ROOT / "docs" / "message-store.md").read_text(encoding="utf-8"))
-    assert len(examples) == 10
+    assert len(examples) == 14
     names: dict[str, Any] = {}
     for example in examples:
         exec(example, names)
     shown = capsys.readouterr().out
     lines = ("PUT_OK 0 0", "['OrderTopic', 'Ordered']", "1000 {'PUT_OK'}", "1099", "(0, 1110)", "b'4711'")
+    lines += ("b'order 3'", "2 1", "[('billing', 0, 1)", "handled ['order-2']")
+    lines += ("SCHEDULE_TOPIC_XXXX 0", "b'in a second' 1", "(0, 2)", "(0, 3)")
     lines += ("[0, 1] 1", "[(0, b'one'), (1, b'two')]", "Parent (0, 1)")
     assert [line for line in lines if line not in shown] == []
 
@@ -37,10 +39,10 @@ def test_the_examples_run(
 def test_the_shell_shows_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "message-store.md").read_text(encoding="utf-8")
-    (shown,) = CONSOLE.findall(page)
+    shown = "".join(CONSOLE.findall(page))
     (lines,) = INPUT.findall(page)
     commands = re.split(r"^\$ rmqtool ", shown, flags=re.MULTILINE)[1:]
-    assert len(commands) == 5
+    assert len(commands) == 8
     for text in commands:
         command, _, expected = text.partition("\n")
         words = shlex.split(command)

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,8 +103,8 @@ def slow(store: MessageStore) -> PutStatus:
         return store.put(Message("T", b"")).status
 
 
-def listened(root: Path, patch: Patch, name: str) -> None:
-    """The port by default."""
+def by_default(root: Path, patch: Patch, name: str) -> None:
+    """The port that is listened on."""
     del patch
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -156,6 +157,69 @@ def got(count: int = 20, body: bytes = b"x" * 100) -> Callable[[MessageStore], i
     def ask(store: MessageStore) -> int:
         store.put_many([Message("T", body, queue_id=0) for _ in range(count)])
         return len(store.get("T", 0, 0, limit=count).messages)
+
+    return ask
+
+
+def consumes(store: MessageStore) -> bool:
+    with suppress(UsageError):
+        store.groups.of_consumer("G")
+    return "G" in store.groups
+
+
+def written(name: str, wait: float) -> Callable[[MessageStore], bool]:
+    """Whether a table is written by itself within so many seconds."""
+
+    def ask(store: MessageStore) -> bool:
+        store.commit_offset("G", "T", 0, 1)
+        store.send_delayed(Message("T", b"x"), 1)
+        later = store._services.engine.clock() + 1000
+        while store._services.engine.clock() < later:
+            time.sleep(0.05)
+        store.deliver_due()
+        until = time.monotonic() + wait
+        path = os.path.join(store.root, "config", name)
+        while not os.path.exists(path) and time.monotonic() < until:
+            time.sleep(0.005)
+        return os.path.exists(path)
+
+    return ask
+
+
+def asked(rounds: int) -> Callable[[MessageStore], list[int]]:
+    """How many transactions a listener is asked about, round after round."""
+
+    def ask(store: MessageStore) -> list[int]:
+        store.transaction(Message("T", b"x"))
+        found = []
+        for _ in range(rounds):
+            time.sleep(0.01)
+            found.append(store.check_transactions(lambda half: None))
+        return found
+
+    return ask
+
+
+def listened(wait: float) -> Callable[[MessageStore], bool]:
+    """Whether a listener is asked within so many seconds."""
+
+    def ask(store: MessageStore) -> bool:
+        called = threading.Event()
+        store.listen_to_transactions(lambda half: called.set())  # type: ignore[func-returns-value]
+        store.transaction(Message("T", b"x"))
+        return called.wait(wait)
+
+    return ask
+
+
+def settled(count: int) -> Callable[[MessageStore], int]:
+    """How many op messages there are right behind so many commits."""
+
+    def ask(store: MessageStore) -> int:
+        for _ in range(count):
+            with store.transaction(Message("T", b"x")):
+                pass
+        return store.offsets("RMQ_SYS_TRANS_OP_HALF_TOPIC", 0)[1]
 
     return ask
 
@@ -418,9 +482,17 @@ EFFECTS: dict[str, Effect] = {
     "defaultTopicQueueNums": answers(
         2, 8, lambda store: (put(b"")(store), store.topics.get("T").write_queue_nums)[1], [2, 4]
     ),
+    "autoCreateSubscriptionGroup": answers(False, True, consumes, [False, True]),
+    "flushConsumerOffsetInterval": answers(5, 60_000, written("consumerOffset.json", 0.5), [True, False]),
+    "flushDelayOffsetInterval": answers(5, 60_000, written("delayOffset.json", 0.5), [True, False]),
+    "transactionTimeOut": answers(0, 6000, asked(1), [[1], [0]]),
+    "transactionCheckMax": answers(1, 15, asked(2), [[1, 0], [1, 1]], transactionTimeOut=0),
+    "transactionCheckInterval": answers(5, 60_000, listened(0.5), [True, False], transactionTimeOut=0),
+    "transactionOpMsgMaxSize": answers(1, 4096, settled(2), [2, 0]),
+    "transactionOpBatchInterval": answers(0, 60_000, settled(1), [1, 0]),
     "brokerIP1": answers("10.0.0.7", "10.0.0.8", host, [(7, 10911), (8, 10911)]),
     "listenPort": answers(7, 8, host, [(1, 7), (1, 8)]),
-    "haListenPort": listened,
+    "haListenPort": by_default,
     "haSendHeartbeatInterval": answers(50, 60_000, told(), [bytes(12), None]),
     "haHousekeepingInterval": answers(50, 60_000, told(), [b"", None], haSendHeartbeatInterval=60_000),
     "haTransferBatchSize": answers(

@@ -32,9 +32,10 @@ _OF_MESSAGE = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EX
 
 
 class Acks:
-    """Counts answers. bodies: bytes of bodies that were stored."""
+    """Counts answers. bodies: bytes of bodies that were stored. halves: rows have a `transaction_id`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, halves: bool = False) -> None:
+        self._halves = halves
         self._counts: Counter[PutStatus] = Counter()
         self.bodies = 0
 
@@ -53,6 +54,8 @@ class Acks:
             "offset_msg_id": ack.offset_msg_id,
             "uniq_key": ack.uniq_key,
         }
+        if self._halves:
+            row["transaction_id"] = ack.uniq_key if stored else None
         return row if ack.status is PutStatus.PUT_OK else row | _why(line, ack.message)
 
     def bad_line(self, line: int, why: str) -> dict[str, Any]:

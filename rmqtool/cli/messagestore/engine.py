@@ -46,8 +46,8 @@ class ConfigOptions:
 
 
 @dataclass(frozen=True)
-class EngineOptions(ConfigOptions):
-    """How a store is opened for writing."""
+class RecoveryOptions:
+    """What is done where a recovery would give up messages."""
 
     recovery: Annotated[
         Literal["refuse", "broker"],
@@ -57,6 +57,11 @@ class EngineOptions(ConfigOptions):
             rich_help_panel=_PANEL,
         ),
     ] = "refuse"
+
+
+@dataclass(frozen=True)
+class EngineOptions(RecoveryOptions, ConfigOptions):
+    """How a store is opened for writing."""
 
 
 class _Warnings(logging.Handler):
@@ -91,9 +96,11 @@ def open_engine(
     create: bool = False,
     release: str | None = None,
     config: StoreConfig | None = None,
+    deliver: bool = False,
 ) -> MessageStore:
     """The store, open for writing. config: as `read_settings` gave it, where a command needed it before.
 
+    deliver: delayed messages are delivered meanwhile, which no command does that only writes.
     Files that it makes are no more readable than those that are there. Raises what `MessageStore.open`
     raises.
     """
@@ -110,7 +117,9 @@ def open_engine(
     log.propagate = False
     try:
         with context.progress("opening"):
-            return MessageStore.open(place, config=config, recovery=recovery, create=create, release=release)
+            return MessageStore.open(
+                place, config=config, recovery=recovery, create=create, release=release, deliver=deliver
+            )
     except NotAStoreError as error:
         raise NotAStoreError(f"{error}: rmqtool store init makes a store") from None
     finally:

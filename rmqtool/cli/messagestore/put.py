@@ -16,10 +16,12 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, StoreIOError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rmqtool.cli.messagestore.acks import Acks
     from rmqtool.cli.messagestore.line_input import Line
     from rmqtool.messagestore.lines import CsvHeader
-    from rmqtool.messagestore.messages import Message
+    from rmqtool.messagestore.messages import Ack, Message
     from rmqtool.messagestore.store import MessageStore
 
 _FLUSH = {"sync": "SYNC_FLUSH", "async": "ASYNC_FLUSH"}
@@ -32,6 +34,24 @@ _PANEL = "Message"
 
 def _option(flag: str, metavar: str, help_text: str) -> Any:
     return typer.Option(flag, metavar=metavar, help=help_text, show_default=False, rich_help_panel=_PANEL)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How messages are put: at once, delayed by a level, or as half messages of a producer group."""
+
+    level: int | None = None
+    half: bool = False
+    group: str | None = None
+
+    def put(self, store: MessageStore, messages: list[Message]) -> Sequence[Ack]:
+        """Puts them in their order."""
+        if self.level is not None:
+            return [store.send_delayed(one, self.level) for one in messages]
+        if self.half:
+            more = {} if self.group is None else {"group": self.group}
+            return [store.prepare_transaction(one, **more) for one in messages]
+        return store.put_many(messages)
 
 
 @dataclass(frozen=True)
@@ -50,10 +70,32 @@ class MessageOptions:
         str | None, _option("--queue", "N", "Its queue; by default the write queues in turn.")
     ] = None
 
+    delay: Annotated[
+        str | None, _option("--delay", "LEVEL", "Deliver it when the delay of this level is over, 1 to 18.")
+    ] = None
+    transaction: Annotated[
+        bool, typer.Option("--transaction", help="A half message, until commit.", rich_help_panel=_PANEL)
+    ] = False
+    group: Annotated[
+        str | None, _option("--producer-group", "NAME", "Whose transaction it is; default rmqtool.")
+    ] = None
+
+    def way(self) -> Way:
+        """How messages are put. Raises `UsageError`."""
+        if self.delay is not None and self.transaction:
+            raise UsageError("--delay and --transaction exclude each other")
+        if self.group is not None and not self.transaction:
+            raise UsageError("--producer-group goes with --transaction")
+        if self.delay is None:
+            return Way(half=self.transaction, group=self.group)
+        with named("--delay"):
+            return Way(level=parse_int(self.delay, minimum=1, maximum=INT32_MAX))
+
     def build(self, topic: str | None, longest: int) -> Message | None:
         """The message, None where standard input has them. longest: bytes that a body may have."""
         if topic is None or topic == "-":
-            if any(given is not None for given in vars(self).values()):
+            given = (self.body, self.tags, self.keys, self.properties, self.queue)
+            if any(one is not None for one in given):
                 raise UsageError("--body, --tags, --keys, --property and --queue need a TOPIC")
             return None
         from rmqtool.messagestore.lines import LineError, message_of
@@ -83,6 +125,8 @@ class MessageOptions:
     examples=[
         "rmqtool store put /data/store OrderTopic --body hello --tags TagA --keys order-4711",
         "rmqtool store put /data/store OrderTopic --body @order.json --property REGION=eu --queue 0",
+        "rmqtool store put /data/store OrderTopic --body later --delay 3",
+        "rmqtool store put /data/store OrderTopic --body maybe --transaction",
         "rmqtool store put /data/store --flush sync --format ndjson - < messages.ndjson",
         "rmqtool store put /data/store --input csv --format ndjson - < messages.csv",
     ]
@@ -121,7 +165,9 @@ def command(
     queue_id, flag, tags, keys (a list), uniq_key, properties (an object), born_timestamp, born_host. CSV has
     the same names as its header, keys separated by blanks, properties as JSON. Answers come in the order of
     the lines; a line that is not a message is answered MESSAGE_ILLEGAL, and the rest goes on. What is at hand
-    is put at once and shares a flush. Exit code 1: some were refused; 4: the system did not write.
+    is put at once and shares a flush. A delayed message is delivered by who has the store open when it is
+    due: a broker, an application, store get --group. A half message waits for store commit or store rollback
+    with its transaction_id. Exit code 1: some were refused; 4: the system did not write.
     """
     from rmqtool.cli.messagestore.acks import COLUMNS, CSV_COLUMNS, SCHEMA, Acks
     from rmqtool.cli.messagestore.line_input import LineInput
@@ -133,20 +179,23 @@ def command(
     one = message.build(topic, config.max_message_size)
     if one is not None and lines is not None:
         raise UsageError("--input is for messages from standard input, not for one TOPIC")
-    acks = Acks()
+    way = message.way()
+    acks = Acks(halves=way.half)
+    csv_columns = (*CSV_COLUMNS, "transaction_id") if way.half else CSV_COLUMNS
     with (
         Stop() as stop,
         open_engine(context, path, engine, release=version.release, config=config) as store,
-        context.rows(SCHEMA, COLUMNS, csv_columns=CSV_COLUMNS) as rows,
+        context.rows(SCHEMA, COLUMNS, csv_columns=csv_columns) as rows,
     ):
         stop.defer()
         if one is not None:
-            rows.write_rows([acks.row(store.put(one), None, len(one.body))])
+            (ack,) = [store.put(one)] if way == Way() else way.put(store, [one])
+            rows.write_rows([acks.row(ack, None, len(one.body))])
             rows.finish({**acks.summary(), "complete": True})
             return acks.exit_code()
         csv = lines == "csv"
         source = LineInput(stop, store.config.max_message_size * _WIDEST + _BESIDE_BODY, quoted=csv)
-        putter = _Putter(store, acks, csv=csv)
+        putter = _Putter(store, way, acks, csv=csv)
         with context.progress("putting", source.size) as progress:
             for batch in source.batches():
                 rows.write_rows(putter.put(batch))
@@ -163,7 +212,8 @@ def command(
 class _Putter:
     """Puts what lines say. The first line of CSV is the header."""
 
-    def __init__(self, store: MessageStore, acks: Acks, *, csv: bool) -> None:
+    def __init__(self, store: MessageStore, way: Way, acks: Acks, *, csv: bool) -> None:
+        self._way = way
         self._store, self._acks, self._csv = store, acks, csv
         self._header: CsvHeader | None = None
 
@@ -186,7 +236,7 @@ class _Putter:
                 answers.append(None)
                 messages.append(message)
                 numbers.append(number)
-        given = zip(self._store.put_many(messages), numbers, messages, strict=True)
+        given = zip(self._way.put(self._store, messages), numbers, messages, strict=True)
         stored = (self._acks.row(ack, number, len(message.body)) for ack, number, message in given)
         return [next(stored) if answer is None else answer for answer in answers]
 

@@ -12,6 +12,7 @@ from rmqtool.store.writing import open_regular
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
     from rmqtool.messagestore.dispatching import Dispatching
     from rmqtool.messagestore.flushing import Flusher
@@ -59,6 +60,10 @@ class StoreLog:
     def segment_size(self) -> int:
         """Bytes of a segment."""
         return self._log.log.size
+
+    def on_growth(self, wake: Callable[[], object]) -> None:
+        """Has it called when something was appended."""
+        self._dispatching.on_wake = wake
 
     def descriptor(self, physical_offset: int) -> int:
         """A new descriptor of the segment around a place. Raises `StoreIOError`."""

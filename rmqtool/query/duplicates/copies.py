@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from formats.system_topics import CHECK_MAX_TOPIC, DLQ_PREFIX, HALF_TOPIC, OP_HALF_TOPIC, RETRY_PREFIX
 from formats.tags_code import SCHEDULE_TOPIC
 
-_HALF = ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC")
-_INTERNAL_PREFIXES = ("RMQ_SYS_", "rmq_sys_", "%RETRY%", "%DLQ%", "CID_RMQ_SYS_")
+_HALF = (HALF_TOPIC, OP_HALF_TOPIC, CHECK_MAX_TOPIC)
+_INTERNAL_PREFIXES = ("RMQ_SYS_", "rmq_sys_", RETRY_PREFIX, DLQ_PREFIX, "CID_RMQ_SYS_")
 _INTERNAL = frozenset(
     {*_HALF, SCHEDULE_TOPIC, "TBW102", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
 )
@@ -31,8 +32,8 @@ def copy_of(topic: str | None) -> Copy:
     for found, kind in (
         (name == SCHEDULE_TOPIC, Copy.DELAY),
         (name in _HALF, Copy.HALF),
-        (name.startswith("%RETRY%"), Copy.RETRY),
-        (name.startswith("%DLQ%"), Copy.DEAD_LETTER),
+        (name.startswith(RETRY_PREFIX), Copy.RETRY),
+        (name.startswith(DLQ_PREFIX), Copy.DEAD_LETTER),
         (name == "rmq_sys_wheel_timer", Copy.TIMER),
         (name in _INTERNAL or name.startswith(_INTERNAL_PREFIXES), Copy.INTERNAL),
     ):

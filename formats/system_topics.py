@@ -1,0 +1,34 @@
+"""Topics and groups that brokers and clients keep for themselves (`TopicValidator`, `MixAll`)."""
+
+from __future__ import annotations
+
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+CHECK_MAX_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+"""where half messages go that were checked too often"""
+TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
+"""whose offsets say how far half and op messages are settled (`MixAll#CID_SYS_RMQ_TRANS`)"""
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+OP_REMOVE_TAG = "d"
+"""tag of an op message that settles half messages (`TransactionalMessageUtil#REMOVE_TAG`)"""
+
+
+def retry_topic(group: str) -> str:
+    """Where a group's messages wait for another try (`MixAll#getRetryTopic`)."""
+    return RETRY_PREFIX + group
+
+
+def dead_letter_topic(group: str) -> str:
+    """Where a group's messages end that were tried too often (`MixAll#getDLQTopic`)."""
+    return DLQ_PREFIX + group
+
+
+def half_offsets(body: bytes) -> list[int]:
+    """Queue offsets of the half messages that an op message settles; what is no number is passed over.
+
+    4.x and 5.0 write one number, later releases each with a comma behind it
+    (`TransactionalMessageServiceImpl#fillOpRemoveMap`).
+    """
+    parts = body.decode("utf-8", "replace").split(",")
+    return [int(one) for one in parts if one.isascii() and one.isdigit() and len(one) <= len(str(1 << 63))]

@@ -1,0 +1,50 @@
+"""`rmqtool store groups`: how far consumer groups are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.messagestore.engine import DirPositional
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, StoreOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode
+
+SCHEMA = "rmqtool.store-groups/1"
+KEYS = ("group", "topic", "queue_id", "offset", "max_offset", "lag")
+
+
+@verb(
+    examples=[
+        "rmqtool store groups /data/store",
+        "rmqtool store groups /data/store --format ndjson",
+    ]
+)
+def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) -> ExitCode:
+    """List what consumer groups have committed, and how many messages are in front of them.
+
+    Also beside a running broker, whose offsets are those that it wrote last, every five seconds. lag is empty
+    where the queue has no files, and below 0 where the offset lies behind its end.
+    """
+    from rmqtool.output.tablerows import Column
+    from rmqtool.query.group_lag import group_rows
+    from rmqtool.store.coverage import coverage
+    from rmqtool.store.required import require_root
+
+    context = Context(output)
+    opened = open_store(context, path, store)
+    require_root(opened)
+    left: list[dict[str, Any]] = []
+    columns = [
+        Column(key, shrinks=key in {"group", "topic"}, right=key not in {"group", "topic"}) for key in KEYS
+    ]
+    groups: set[str] = set()
+    with context.rows(SCHEMA, columns, csv_columns=("type", *KEYS)) as rows:
+        count = 0
+        for row in group_rows(opened, left):
+            groups.add(row["group"])
+            count += 1
+            rows.write_rows([row])
+        rows.finish({"groups": len(groups), "queues": count} | coverage(left))
+    return ExitCode.INCOMPLETE if left else ExitCode.OK
