@@ -262,6 +262,17 @@ def test_impossible_settings(tmp_path: Path, setting: str) -> None:
         open_small(tmp_path, **{name: value})
 
 
+def test_only_this_machine_reaches_the_port(tmp_path: Path) -> None:
+    with master(tmp_path) as store:
+        host, port = store.listen(port=0)
+        assert host == "127.0.0.1"
+        with (
+            pytest.raises(ConnectionRefusedError),
+            socket.create_connection(("127.0.0.2", port), timeout=5),  # another address of this machine
+        ):
+            pass
+
+
 def test_nobody_listens_where_somebody_does(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, master(tmp_path) as store:
         with pytest.raises(RmqtoolError, match="in use"):
