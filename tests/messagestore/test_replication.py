@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,7 +129,7 @@ class OneMaster:
         self._thread.start()
 
     def _run(self) -> None:
-        with self._server, self._server.accept()[0] as peer:
+        with suppress(ConnectionResetError), self._server, self._server.accept()[0] as peer:
             self.heard = peer.recv(8)
             for one in self._said:
                 peer.sendall(one)
