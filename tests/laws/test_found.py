@@ -683,3 +683,14 @@ def test_an_expired_unit_with_a_senseless_size_does_not_stay(tmp_path: Path) -> 
     out = tmp_path / "out"
     assert rmq("recover", store.root, "--output", out, "--apply").exit_code == 0
     assert rmq("doctor", out).exit_code == 0
+
+
+def test_a_queue_file_whose_name_is_a_little_too_low_serves_what_it_did(tmp_path: Path) -> None:
+    """42375: the laws' own reader moved its units by one, which the real stores do not."""
+    store = orders(tmp_path / "store")
+    before = strict.entries(store.root)
+    path = store.root / "consumequeue/Orders/0/00000000000000000400"
+    path.rename(path.with_name("00000000000000000399"))
+    assert strict.entries(store.root) == before
+    reported = json.loads(rmq("doctor", store.root, "--json").stdout)
+    assert reported["already_damaged"]["messages"] == 0
