@@ -92,7 +92,7 @@ def weigh(
     frames: Iterable[Frame],
     foreign: Collection[QueueKey],
 ) -> None:
-    """Sets `Frame.trust` of frames that units tell. `survey.light`: by the places of records in light queues."""
+    """Sets `Frame.trust` of frames that units tell; `survey.light` has the places in light queues."""
     by_key: dict[QueueKey, list[Frame]] = defaultdict(list)
     for frame in frames:
         if frame.key is not None:
