@@ -28,6 +28,7 @@ from rmqtool.messagestore.bench.work import SETTINGS, TOPIC, messages, table_of
 from rmqtool.messagestore.messages import Message
 from tests.bench.appending import MESSAGES, ROUNDS, SIZES, at_hand, figures, rates
 from tests.bench.measure import Figure, in_turn
+from tests.bench.replicating import against_plain_copy
 from tests.bench.scanning import JAVA_RELEASE, java_loads
 from tests.interop.jars import UnavailableError
 
@@ -183,6 +184,7 @@ def main(path: str) -> None:
         for point in growth(directory):
             put({"type": "point", **asdict(point)})
             print(point, flush=True)
+        print(f"| {' | '.join(against_plain_copy(directory).cells())} |", flush=True)
         try:
             for one in start(directory):
                 print(f"| {' | '.join(one.cells())} |", flush=True)

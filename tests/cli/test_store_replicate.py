@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_another_log_is_exit_code_1(tmp_path: Path, settings: str) -> None:
     before = log_of(tmp_path / "store", end)
 
     def answer() -> None:
-        with server.accept()[0] as peer:
+        with suppress(ConnectionResetError), server.accept()[0] as peer:
             peer.recv(8)
             peer.sendall(struct.pack(">qi", 0, 5) + b"12345")
             peer.recv(8)

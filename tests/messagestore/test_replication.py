@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,7 +129,7 @@ class OneMaster:
         self._thread.start()
 
     def _run(self) -> None:
-        with self._server, self._server.accept()[0] as peer:
+        with suppress(ConnectionResetError), self._server, self._server.accept()[0] as peer:
             self.heard = peer.recv(8)
             for one in self._said:
                 peer.sendall(one)
@@ -260,6 +261,17 @@ def test_impossible_settings(tmp_path: Path, setting: str) -> None:
     name, _, value = setting.partition("=")
     with pytest.raises(UsageError, match=name):
         open_small(tmp_path, **{name: value})
+
+
+def test_only_this_machine_reaches_the_port(tmp_path: Path) -> None:
+    with master(tmp_path) as store:
+        host, port = store.listen(port=0)
+        assert host == "127.0.0.1"
+        with (
+            pytest.raises(ConnectionRefusedError),
+            socket.create_connection(("127.0.0.2", port), timeout=5),  # another address of this machine
+        ):
+            pass
 
 
 def test_nobody_listens_where_somebody_does(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _REPORT, _HEADER = Flat(SlaveReport), Flat(TransferHeader)
+_AT_ONCE = 1 << 20
+"""bytes that are worth a write while more is there"""
 _AGAIN = 5.0
 """seconds between two attempts to connect (`DefaultHAClient#run`)"""
 
@@ -31,26 +34,80 @@ class FollowingLog(Protocol):
         ...
 
     @property
-    def expected(self) -> int:
-        """Physical offset of the byte that `take` takes next."""
-        ...
-
-    @property
     def segment_size(self) -> int:
         """Bytes of a segment."""
-        ...
-
-    def begin(self) -> int:
-        """Forgets what is not in a file yet; physical offset from which on a master is to send."""
         ...
 
     def begin_at(self, physical_offset: int) -> None:
         """The first bytes of an empty log come from there."""
         ...
 
-    def take(self, data: bytes) -> None:
-        """Appends bytes that a master has next; they go into one segment."""
+    def take(self, data: memoryview) -> int:
+        """Appends bytes that follow, all of one segment, as far as records are whole; how many."""
         ...
+
+
+class _Stage:
+    """What was received and is not in the log yet: behind each other, without headers."""
+
+    def __init__(self, log: FollowingLog) -> None:
+        self._log = log
+        self._buffer = memoryview(bytearray(_AT_ONCE + MAX_FRAME))
+        self._filled = self._seen = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has bytes that the log was not offered."""
+        return self._filled > self._seen
+
+    @property
+    def expected(self) -> int:
+        """Physical offset of the byte that comes next."""
+        return self._log.end + self._filled
+
+    def room(self, size: int) -> memoryview:
+        """Where the next bytes go; `add` counts them."""
+        if self._filled + size > len(self._buffer):
+            self.hand_over()
+        if self._filled + size > len(self._buffer):  # a large record, of which the log takes no part
+            larger = memoryview(bytearray(2 * (self._filled + size)))
+            larger[: self._filled] = self._buffer[: self._filled]
+            self._buffer = larger
+        return self._buffer[self._filled : self._filled + size]
+
+    def add(self, size: int) -> None:
+        """So many bytes are there; the log gets them in parts that are worth a write, and each segment's."""
+        self._filled += size
+        if self._filled >= _AT_ONCE or not self.expected % self._log.segment_size:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Gives the log what is there. Raises what that raises."""
+        if self.waits:
+            used = self._log.take(self._buffer[: self._filled])
+            rest = self._filled - used
+            self._buffer[:rest] = bytes(self._buffer[used : self._filled])
+            self._filled = self._seen = rest
+
+
+def _read(peer: socket.socket, into: memoryview, *, at_once: bool = False) -> bool | None:
+    """Fills a buffer; False at the end of the connection. at_once: None where nothing is there.
+
+    Raises `OSError`, also where nothing comes for too long.
+    """
+    done = 0
+    while done < len(into):
+        flags = socket.MSG_DONTWAIT if at_once and not done else socket.MSG_WAITALL
+        try:
+            got = peer.recv_into(into[done:], 0, flags)
+        except BlockingIOError:
+            if flags == socket.MSG_DONTWAIT:
+                return None
+            raise TimeoutError("nothing came for haHousekeepingInterval") from None
+        if not got:
+            return False
+        done += got
+    return True
 
 
 class Slave:
@@ -95,72 +152,64 @@ class Slave:
 
     def _follow(self) -> None:
         """One connection, to its end."""
-        peer = socket.create_connection(self._address, timeout=self._timing.housekeeping)
+        housekeeping = self._timing.housekeeping
+        peer = socket.create_connection(self._address, timeout=housekeeping)
         with peer:
             with self._guard:
                 self._socket = peer
+            peer.settimeout(None)  # a socket with a timeout does not wait for all of a frame
+            seconds, part = divmod(housekeeping, 1)
+            interval = struct.pack("@ll", int(seconds), int(part * 1e6))
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, interval)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, interval)
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connected, self.unreachable = True, None
-            begin = self._log.begin()
+            begin = self._log.end
             peer.sendall(_REPORT.pack_ordered(begin))
             self._receive(peer, begin)
         with self._guard:
             self._socket = None
 
     def _receive(self, peer: socket.socket, reported: int) -> None:
-        buffer = memoryview(bytearray(MAX_FRAME))
-        filled, spoken = 0, time.monotonic()
+        """Raises `DivergedError`, `StoreIOError`, `OSError`, and what the log raises."""
+        log, head, stage = self._log, memoryview(bytearray(_HEADER.size)), _Stage(self._log)
+        spoken = time.monotonic()
         while not self._stop.is_set():
-            got = peer.recv_into(buffer[filled:])
-            if not got:
+            there = _read(peer, head, at_once=stage.waits)
+            if there is None:
+                stage.hand_over()
+            elif not there:
                 return
-            filled += got
-            used = self._frames(buffer[:filled])
-            rest = filled - used
-            if used and rest:
-                buffer[:rest] = bytes(buffer[used:filled])
-            filled = rest
-            end, now = self._log.end, time.monotonic()
+            else:
+                offset, size = _HEADER.unpack_from(head, 0)
+                self._refuse(offset, size, stage.expected)
+                if size:
+                    self.caught_up.clear()
+                    if not _read(peer, stage.room(size)):
+                        return
+                    stage.add(size)
+                else:
+                    stage.hand_over()
+                    self.caught_up.set()
+            end, now = log.end, time.monotonic()
             if end > reported or now - spoken >= self._timing.heartbeat:
                 peer.sendall(_REPORT.pack_ordered(end))
                 reported, spoken = end, now
 
-    def _frames(self, data: memoryview) -> int:
-        """Takes the frames that are there as a whole; bytes of them.
-
-        Raises `DivergedError`, `StoreIOError`, and what the log raises.
-        """
-        log, at, parts = self._log, 0, list[memoryview]()
-        expected, segment = log.expected, log.segment_size
-        while len(data) - at >= _HEADER.size:
-            offset, length = _HEADER.unpack_from(data, at)
-            if not 0 <= length <= MAX_FRAME - _HEADER.size:
-                raise StoreIOError(f"{self._name}: a frame of {length} bytes; no master sends such")
-            if offset != expected:
-                if expected or offset < 0:
-                    raise DivergedError(
-                        f"{self._name} sends from {offset} on, and the log here ends at {expected}: nothing "
-                        "was taken; it is another log, or the master has less of it",
-                        expected,
-                        offset,
-                    )
-                log.begin_at(offset)
-                expected = offset
-            if len(data) - at < _HEADER.size + length:
-                break
-            at += _HEADER.size + length
-            if not length:
-                self.caught_up.set()
-                continue
-            self.caught_up.clear()
-            parts.append(data[at - length : at])
-            expected += length
-            if not expected % segment:
-                log.take(b"".join(parts))
-                parts = []
-        if parts:
-            log.take(b"".join(parts))
-        return at
+    def _refuse(self, offset: int, size: int, expected: int) -> None:
+        """Raises for a frame that no master sends, or not one with the same log."""
+        if not 0 <= size <= MAX_FRAME - _HEADER.size:
+            raise StoreIOError(f"{self._name}: a frame of {size} bytes; no master sends such")
+        if offset == expected:
+            return
+        if expected or offset < 0:
+            raise DivergedError(
+                f"{self._name} sends from {offset} on, and the log here ends at {expected}: nothing "
+                "was taken; it is another log, or the master has less of it",
+                expected,
+                offset,
+            )
+        self._log.begin_at(offset)
 
     def close(self) -> None:
         """Ends the connection; what was received as a whole frame is in the log."""

@@ -44,7 +44,6 @@ class StoreLog:
         self._flusher, self._synced, self._kernels = flusher, synced, kernels
         self._rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
-        self._waiting = b""
 
     @property
     def low(self) -> int:
@@ -75,31 +74,20 @@ class StoreLog:
         except OSError as error:
             raise StoreIOError(f"{file.path}: {error.strerror}") from error
 
-    def begin(self) -> int:
-        """Forgets what is not in a file yet; physical offset from which on a master is to send."""
-        self._waiting = b""
-        return self._log.end
-
-    @property
-    def expected(self) -> int:
-        """Physical offset of the byte that `take` takes next."""
-        return self._log.end + len(self._waiting)
-
-    def take(self, data: bytes) -> None:
-        """Appends bytes that a master has next, as far as records are whole; they go into one segment.
+    def take(self, data: memoryview) -> int:
+        """Appends bytes that a master has next, as far as records are whole; how many.
 
         A broker appends parts of records too, and a start behind them takes one without its last properties
-        for whole. Raises `StoreIOError` for bytes that are not those of this log, or cannot be written.
+        for whole. Raises `StoreIOError` or `DivergedError` for bytes that are not those of this log, and
+        `StoreIOError` where it cannot be written.
         """
         if self._dispatching.error is not None:
             raise self._dispatching.error
-        if self._waiting:
-            data = self._waiting + data
-        offset = self._log.end
-        whole = self._whole(np.frombuffer(data, np.uint8), offset)
-        self._waiting = data[whole:]
+        window, offset = np.frombuffer(data, np.uint8), self._log.end
+        whole = self._whole(window, offset)
         if whole:
-            self._append(offset, data[:whole] if self._waiting else data)
+            self._append(offset, window[:whole])
+        return whole
 
     def begin_at(self, physical_offset: int) -> None:
         """The first bytes of an empty log come from there. Raises `StoreIOError` where no segment begins."""
@@ -135,11 +123,11 @@ class StoreLog:
         is_part = stop == Stop.NEED_MORE and length - at <= _LARGEST and position + length < size
         return at if is_part else length
 
-    def _append(self, physical_offset: int, data: bytes) -> None:
+    def _append(self, physical_offset: int, data: Window) -> None:
         log = self._log
         try:
             with self._lock:
-                log.append(log.log.last_for(physical_offset), np.frombuffer(data, np.uint8))
+                log.append(log.log.last_for(physical_offset), data)
                 log.last_timestamp = max(log.last_timestamp, self._dispatching.timestamp)
         except OSError as error:
             raise StoreIOError(f"the log cannot be written: {error.strerror}") from error

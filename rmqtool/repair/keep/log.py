@@ -18,7 +18,7 @@ from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
-from rmqtool.repair.keep.model import Frame, Hole
+from rmqtool.repair.keep.model import Frame, Hole, Trust
 from rmqtool.repair.keep.order import Room, lonely_runs, order_of, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
@@ -154,7 +154,8 @@ class LogRepair:
                         if one.start < solid or (one.start, one.end) in extents
                     ]
             foreign = foreign_queues(self.store, survey, order, log)
-            weigh(self.store, survey, order, [one for some in units.values() for one in some], foreign)
+            told = [one for some in (*units.values(), *further.values()) for one in some]
+            weigh(self.store, survey, order, told, foreign)
             known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
             places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
             claims = SlotAssigner(survey, order, known).claims(headers, units, places)
@@ -170,7 +171,10 @@ class LogRepair:
             made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]
             cells, made.without = _allocated(survey, claims, end)
             multi_dispatch = MultiDispatchPositions(
-                survey, self.rules, [one for some in further.values() for one in some], ahead
+                survey,
+                self.rules,
+                [one for some in further.values() for one in some if one.trust is not Trust.REFUTED],
+                ahead,
             )
             filling = Filling(log, self.plan_id, multi_dispatch, survey.batches, self.keep_bodies)
             for number, hole in enumerate(survey.holes):
@@ -393,7 +397,7 @@ def _places(further: Sequence[Frame], *, lmq: bool) -> list[Frame]:
     numbers: dict[tuple[int, int], set[int]] = {}
     for one in further:
         stated = numbers.setdefault((one.start, one.end), set())
-        if one.key is not None and takes_number(one.key[0], lmq=lmq):
+        if one.key is not None and one.trust is not Trust.REFUTED and takes_number(one.key[0], lmq=lmq):
             stated.add(one.key[1])
     return [
         Frame(start, end, further=True, number=min(stated) if len(stated) == 1 else None)

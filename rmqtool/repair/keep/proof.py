@@ -92,7 +92,7 @@ def weigh(
     frames: Iterable[Frame],
     foreign: Collection[QueueKey],
 ) -> None:
-    """Sets `Frame.trust` of frames that units tell."""
+    """Sets `Frame.trust` of frames that units tell; `survey.light` has the places in light queues."""
     by_key: dict[QueueKey, list[Frame]] = defaultdict(list)
     for frame in frames:
         if frame.key is not None:
@@ -100,10 +100,11 @@ def weigh(
     files = OpenFiles(Access("pread"))
     try:
         for key, queue in queues_there(store, files):
+            light = survey.light.get(key) if survey.is_light(key) else None
+            chosen = light or order.chosen.get(key) or []
             own = by_key.get(key, ())
-            chosen = order.chosen.get(key) or []
             if own and chosen and not queue.batch:
-                _by_neighbours(queue, own, chosen, survey.runs[key])
+                _by_neighbours(queue, own, chosen, light or survey.runs[key])
             for frame in own:
                 if not chosen:
                     frame.trust = Trust.REFUTED if key in foreign else Trust.ALONE

@@ -151,6 +151,26 @@ def test_another_queue_s_file_says_nothing(tmp_path: Path) -> None:
     assert now == was
 
 
+def test_a_foreign_file_s_units_take_no_place(tmp_path: Path) -> None:
+    """Law seed 40554: units of lost records in it filled what the queue missed; all behind them moved."""
+    alone, lost = (0, 2, 4, 6, 11, 17), (2, 3, 5, 7, 9, 10, 14)
+    store = LightStore()
+    for number in range(19):
+        if number in alone:
+            store.put("Orders", b"body %d" % number * 3, tags="TagA")
+        else:
+            store.light(A)
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    name = f"{0:020d}"
+    store.patch(f"consumequeue/{A}/0/{name}", 0, store.read(f"consumequeue/Orders/0/{name}"))
+    for number in lost:
+        path, position = store.segment(store.stored[number].offset)
+        store.patch(path, store.read(path).index(b"body", position), b"dead")
+    now = strict.entries(recovered(store, tmp_path))
+    assert {key: one.offset for key, one in now.items()} == {key: one.offset for key, one in was.items()}
+
+
 def test_blank_units_that_no_record_claims_stay(tmp_path: Path) -> None:
     """Seed 10985: a record whose torn properties were cut names light queues and no offsets in them."""
     store = LightStore()
