@@ -173,9 +173,7 @@ def order_of(
             order.chosen[key] = list(runs)
         elif key not in lonely:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
-    claimed = {
-        one.start for key in lonely for one in broken[key] if _is_claimed(order, one, pointed or {})
-    }
+    claimed = {one.start for key in lonely for one in broken[key] if _is_claimed(order, one, pointed or {})}
     for key in lonely:
         left = [one for one in broken[key] if one.start not in claimed]
         _put_in_order(order, key, left, room, begin, batch=False)
