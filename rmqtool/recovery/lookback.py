@@ -110,7 +110,10 @@ class LookBack:
             files, lambda one, lane: _events(one, reading, lane), reading.jobs, size=lambda one: one.wrote
         )
         for one, event in events:
-            seen = found.setdefault(one.path, _Seen(QueueSpans(reading.kernels), Witness(reading.kernels)))
+            seen = found.get(one.path)
+            if seen is None:
+                spans = QueueSpans(reading.kernels, beside=start.spans)
+                seen = found[one.path] = _Seen(spans, Witness(reading.kernels))
             if isinstance(event, Records):
                 seen.spans.take(event, one.base)
                 seen.witness.take(event, one.base)

@@ -59,9 +59,20 @@ class LastMessage:
 class QueueSpans:
     """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
 
-    def __init__(self, kernels: Kernels, known: Callable[[Key], int] = lambda _: _ENDLESS) -> None:
-        """known: the queue offset from which on a queue has no unit yet."""
-        self._lanes = Lanes(kernels, _ROOM, any_topic=True, delivery_times=False)
+    def __init__(
+        self,
+        kernels: Kernels,
+        known: Callable[[Key], int] = lambda _: _ENDLESS,
+        beside: QueueSpans | None = None,
+    ) -> None:
+        """known: the queue offset from which on a queue has no unit yet.
+
+        beside: whose room for records is used too, for it is large and empty between two runs.
+        """
+        lanes = (
+            Lanes(kernels, _ROOM, any_topic=True, delivery_times=False) if beside is None else beside.lanes
+        )
+        self.lanes = lanes
         self.known = known
         self._spans: dict[Key, tuple[int, int]] = {}
         self._last: dict[Key, LastMessage] = {}
@@ -85,21 +96,21 @@ class QueueSpans:
         good = run.rows[:, Field.CRC_STATE] != CrcState.BAD
         if not good.all():
             run = Records(run.rows[good], run.window, run.origin)
-        for _ in self._lanes.take(run, base):
+        for _ in self.lanes.take(run, base):
             self._widen_all(run)
         self._widen_all(run)
 
     def _widen_all(self, run: Records) -> None:
         """Empties the columns."""
-        columns = self._lanes.columns[:, : len(self._lanes)]
-        self._lanes.clear()
+        columns = self.lanes.columns[:, : len(self.lanes)]
+        self.lanes.clear()
         if not columns.shape[1]:
             return
         lanes, slots = columns[Column.LANE], columns[Column.SLOT]
         there = np.flatnonzero(np.bincount(lanes))
         numbers = np.empty(there[-1] + 1, np.int64)
         numbers[there] = np.arange(len(there))
-        queue, keys = numbers[lanes], [self._lanes.keys[lane] for lane in there.tolist()]
+        queue, keys = numbers[lanes], [self.lanes.keys[lane] for lane in there.tolist()]
         lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
         np.minimum.at(lowest, queue, slots)
         np.maximum.at(highest, queue, slots)
