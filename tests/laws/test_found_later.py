@@ -847,3 +847,21 @@ def test_a_filler_one_byte_too_long_over_the_last_record_of_a_segment(tmp_path: 
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "out" / path).read_bytes() == was
+
+
+def test_two_records_whose_topic_got_the_same_wrong_letter(tmp_path: Path) -> None:
+    """41807: where the log has room between them they were a queue, and units of their own queue blank."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for one in (store.stored[20], store.stored[50]):
+        path, position = store.segment(one.offset)
+        store.patch(path, store.read(path).index(b"Orders", position), b"Orderz")
+    for one in store.stored[22:48]:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    restored = [one for row in json.loads(done.stdout)["rows"] for one in row.get("restored", ())]
+    assert [(one["topic"], one["queue_offset"]) for one in restored] == [("Orders", 20), ("Orders", 50)]
+    assert rmq("recover", tmp_path / "out", "--output", tmp_path / "again").exit_code == 0

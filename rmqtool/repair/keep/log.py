@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
@@ -18,7 +19,7 @@ from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.model import Frame, Hole, Trust
-from rmqtool.repair.keep.order import Room, order_of, singleton_runs
+from rmqtool.repair.keep.order import Room, lonely_runs, order_of, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
@@ -186,7 +187,8 @@ class LogRepair:
 
     def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
         """Which queues have a unit for the records that are alone in theirs; opens fillers that lie."""
-        singletons = {one.start: one for one in singleton_runs(survey) if one.count == 1}
+        runs = chain(singleton_runs(survey), *lonely_runs(survey).values())
+        singletons = {one.start: one for one in runs if one.count == 1}
         fillers = {one.start: one for one in filler_places(survey)}
         places = [Hole(survey.segments[0], one.start, one.end) for one in singletons.values()]
         places = sorted([*places, *fillers.values()], key=lambda one: one.start)

@@ -137,6 +137,15 @@ def singleton_runs(survey: Survey) -> list[Run]:
     ]
 
 
+def lonely_runs(survey: Survey) -> dict[QueueKey, list[Run]]:
+    """Queues with more than that, but never with more than two records in a row."""
+    return {
+        key: runs
+        for key, runs in survey.runs.items()
+        if len(runs) > 1 and key[0] not in survey.batches and all(one.count <= SHORT for one in runs)
+    }
+
+
 def order_of(
     survey: Survey,
     pointed: Mapping[int, Sequence[QueueKey]] | None = None,
@@ -144,7 +153,7 @@ def order_of(
 ) -> Order:
     """Looks at every queue of a log that is not one run.
 
-    pointed: queues with a unit for a single record at its own queue offset, by its physical offset. told:
+    pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset. told:
     which of some single records, by physical offset, have their own queue's unit there.
     """
     batches = survey.batches
@@ -158,11 +167,17 @@ def order_of(
     room = Room(survey.holes, loose + singletons)
     order = Order(room)
     begin = survey.segments[0].base if survey.segments else 0
+    lonely = lonely_runs(survey)
     for key, runs in survey.runs.items():
         if key not in broken:
             order.chosen[key] = list(runs)
-        else:
+        elif key not in lonely:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
+    claimed = {one.start for key in lonely for one in broken[key] if _is_claimed(order, one, pointed or {})}
+    for key in lonely:
+        left = [one for one in broken[key] if one.start not in claimed]
+        _put_in_order(order, key, left, room, begin, batch=False)
+        order.outliers += [one for one in broken[key] if one.start in claimed]
     holes = Room(survey.holes, ())
     fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
@@ -243,14 +258,21 @@ def _disown(
     offset 0, is among them only where the holes of the log do not explain what is missing.
     """
     for run in singletons:
-        owners = pointed.get(run.start, ())
-        if run.key in owners:
-            continue
-        # the name of a directory proves nothing, it may be a copy; records of that queue do
-        proven = (one for one in owners if order.chosen.get(one))
-        if run.start in missed or any(_differs_in_one(run.key, one) for one in proven):
+        missing = run.start in missed and run.key not in pointed.get(run.start, ())
+        if missing or _is_claimed(order, run, pointed):
             order.chosen[run.key] = []
             order.outliers.append(run)
+
+
+def _is_claimed(order: Order, run: Run, pointed: Mapping[int, Sequence[QueueKey]]) -> bool:
+    """Whether not the record's queue has a unit for it, but one whose key it may have had.
+
+    The name of a directory proves nothing, it may be a copy; records of that queue do.
+    """
+    owners = pointed.get(run.start, ())
+    return run.key not in owners and any(
+        order.chosen.get(one) and _differs_in_one(run.key, one) for one in owners
+    )
 
 
 def _missed_elsewhere(missing: list[Missing], singletons: list[Run]) -> set[int]:
