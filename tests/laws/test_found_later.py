@@ -865,3 +865,20 @@ def test_two_records_whose_topic_got_the_same_wrong_letter(tmp_path: Path) -> No
     restored = [one for row in json.loads(done.stdout)["rows"] for one in row.get("restored", ())]
     assert [(one["topic"], one["queue_offset"]) for one in restored] == [("Orders", 20), ("Orders", 50)]
     assert rmq("recover", tmp_path / "out", "--output", tmp_path / "again").exit_code == 0
+
+
+def test_a_record_under_a_blank_stays_in_a_queue_that_skips_offsets(tmp_path: Path) -> None:
+    """40083: a filler took its place, and its entry, which stays with the queue, led to that."""
+    store = HandmadeStore()
+    for number in range(14):
+        if number == 7:
+            store.log.queue_offsets["Orders", 0] += 3
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    path, position = store.segment(store.stored[6].offset)
+    blank = (4096 - position).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    whole = store.read(path)
+    store.patch(path, position, blank)
+    done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
+    assert json.loads(done.stdout)["summary"]["checked"]["problems"] == []
+    assert (tmp_path / "out" / path).read_bytes() == whole

@@ -226,7 +226,10 @@ class SlotAssigner:
             offers.take(key, slot, frame.start, frame.end)
 
     def _claim_alone(self, frame: Frame) -> None:
-        """A whole record that is alone in its queue stays, unless a queue that missed it has taken it."""
+        """A whole record that is alone in its queue stays, unless a queue that missed it has taken it.
+
+        So does one of which only size and magic are gone, where its queue skips more than was lost.
+        """
         header = frame.header
         if frame.key is not None or header is None or not header.sound:
             return
@@ -234,9 +237,19 @@ class SlotAssigner:
             return
         topic, slot = text_of(header.topic), header.queue_offset
         key = (topic or "", header.queue_id)
-        alone = topic is not None and not self._order.chosen.get(key) and topic not in self._survey.batches
-        if alone and self._in_order(key, slot, frame):
+        stays = not self._order.chosen.get(key) or (header.headless and self._between(key, slot, frame))
+        own = topic is not None and topic not in self._survey.batches
+        if own and stays and self._in_order(key, slot, frame):
             self._take(key, slot, frame)
+
+    def _between(self, key: QueueKey, slot: int, frame: Frame) -> bool:
+        """Whether a slot and its frame lie between two records of the queue, in order or not as a whole."""
+        runs = self._survey.runs.get(key) or []
+        at = bisect_right(runs, frame.start, key=lambda one: one.start)
+        if not 0 < at < len(runs):
+            return False
+        before, behind = runs[at - 1], runs[at]
+        return before.last < slot < behind.first and before.end <= frame.start < frame.end <= behind.start
 
     def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
         """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""
