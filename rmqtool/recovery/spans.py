@@ -69,10 +69,9 @@ class QueueSpans:
 
         beside: whose room for records is used too, for it is large and empty between two runs.
         """
-        lanes = (
+        self.lanes: Lanes = (
             Lanes(kernels, _ROOM, any_topic=True, delivery_times=False) if beside is None else beside.lanes
         )
-        self.lanes = lanes
         self.known = known
         self._spans: dict[Key, tuple[int, int]] = {}
         self._last: dict[Key, LastMessage] = {}
