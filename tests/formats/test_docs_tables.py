@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import formats
-from formats import batch, commitlog, consumequeue, crc_trailer, index, message_id, replay
+from formats import batch, commitlog, consumequeue, crc_trailer, ha, index, message_id, replay
 from formats import checkpoint as cp
 from formats.errors import FormatError
 from formats.primitives import Schema, dtype_of, offset_of
@@ -32,6 +32,8 @@ LAYOUTS: dict[str, dict[str, Schema]] = {
     "consumequeue.Unit": {"Offset": consumequeue.Unit},
     "consumequeue.BatchUnit": {"Offset": consumequeue.BatchUnit},
     "consumequeue.ExtUnit": {"Offset": consumequeue.ExtUnit},
+    "ha.SlaveReport": {"Offset": ha.SlaveReport},
+    "ha.TransferHeader": {"Offset": ha.TransferHeader},
     "index.Header": {"Offset": index.Header},
     "index.Item": {"Offset": index.Item},
     "checkpoint.Checkpoint": {"Offset": cp.Checkpoint},

@@ -110,7 +110,7 @@ def of_a_real_master(root: Path, release: str, count: int, cuts: int, restarts: 
 
 
 def test_a_real_slave_follows_us(tmp_path: Path, release: str) -> None:
-    of_our_master(tmp_path, release, 1000, 2, 1)
+    of_our_master(tmp_path, release, 1000, 1, 1)
 
 
 def test_we_follow_a_real_master(tmp_path: Path, release: str) -> None:

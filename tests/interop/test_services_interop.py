@@ -129,6 +129,7 @@ def second_id(message: StoredMessage) -> str:
 
 
 @pytest.mark.parametrize("broker", ON["4.9.7"], indirect=True)
+@pytest.mark.full
 def test_we_go_on_with_what_waits_at_a_broker(broker: str, tmp_path: Path) -> None:
     """Killed in the middle of it, before it has written how far it was: nothing comes twice."""
     root, directory = tmp_path / "store", tmp_path / "broker"

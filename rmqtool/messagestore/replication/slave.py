@@ -113,14 +113,12 @@ def _read(peer: socket.socket, into: memoryview, *, at_once: bool = False) -> bo
 class Slave:
     """Follows a master until `close`; connects again where the connection ends.
 
-    again: seconds between two attempts. error: why it has given up, which only a log that is not the
+    error: why it has given up, which only a log that is not the
     master's makes it do, or one that cannot be written.
     """
 
-    def __init__(
-        self, log: FollowingLog, address: tuple[str, int], timing: Timing, again: float = _AGAIN
-    ) -> None:
-        self._log, self._address, self._timing, self._again = log, address, timing, again
+    def __init__(self, log: FollowingLog, address: tuple[str, int], timing: Timing) -> None:
+        self._log, self._address, self._timing = log, address, timing
         self._name = f"{address[0]}:{address[1]}"
         self._stop = threading.Event()
         self._socket: socket.socket | None = None
@@ -147,7 +145,7 @@ class Slave:
                 _LOG.info("%s", self.unreachable)
             finally:
                 self.connected = False
-            self._stop.wait(self._again)
+            self._stop.wait(min(_AGAIN, self._timing.heartbeat))
         self.caught_up.set()  # who waits for it sees why
 
     def _follow(self) -> None:
