@@ -51,16 +51,16 @@ AHEAD = 2
 class _Mapped:
     """The segment that is written. reserved: bytes that have room on the disk. data: None without a guard.
 
-    maps: write through a mapping. Raises `OSError` where the file is shorter than `size`.
+    Raises `OSError` where the file is shorter than `size`.
     """
 
-    def __init__(self, base: int, descriptor: int, size: int, *, maps: bool) -> None:
+    def __init__(self, base: int, descriptor: int, size: int) -> None:
         _demand_whole(descriptor, size)
         self.base, self._descriptor, self._size = base, descriptor, size
         self.data: mmap.mmap | None = None
         self._guard: faults.Guard | None = None
         self.reserved = 0
-        if maps and faults.installed():
+        if faults.installed():
             with suppress(ValueError):  # cut by now
                 self._map()
 
@@ -103,7 +103,7 @@ class LogFiles:
 
     end: physical offset behind the last byte that was written. committed: up to where the files have it,
     which with a pool is less. last_timestamp: store time (ms) of the last record. on_commit: called behind a
-    commit. synced: each append is flushed by itself.
+    commit.
     """
 
     def __init__(
@@ -112,12 +112,10 @@ class LogFiles:
         log: MappedFiles,
         *,
         ahead: bool = True,
-        synced: bool = False,
         pool: StorePool | None = None,
         warm: WarmUp | None = None,
     ) -> None:
         self._places = places
-        self._maps = not synced  # each flush protects the pages again, and the next write faults
         self.log = log
         self.log.disk, self.log.directory_for = self, self._directory_for
         self._directories: dict[int, str] = {}
@@ -270,7 +268,7 @@ class LogFiles:
             descriptor = self._open(file)
         mapped = self._mapped
         if mapped is None or mapped.base != file.base:
-            mapped = self._mapped = _Mapped(file.base, descriptor, self.log.size, maps=self._maps)
+            mapped = self._mapped = _Mapped(file.base, descriptor, self.log.size)
         end = file.wrote + len(data)
         if end > mapped.reserved:
             mapped.reserve(end)

@@ -99,13 +99,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         )
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
-        self._sync = settings.sync_flush
-        pool, warm = self._pool(), self._warm_up()
-        self._log = LogFiles(opened.places, start.log, synced=self._sync, pool=pool, warm=warm)
+        self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
         stack.callback(self._log.close)
         self._log.clear_tail()
         self._flusher = Flusher(self._log)
         reader = LogReader(opened.places.at, start.log)
+        self._sync = settings.sync_flush
         shows_flushed = self._sync and start.traits.confirms_flushed
         self._dispatching = Dispatching(
             start,
