@@ -112,6 +112,28 @@ def test_once_needs_a_master(tmp_path: Path) -> None:
     assert (done.exit_code, "Connection refused" in done.stderr) == (4, True)
 
 
+def test_a_master_that_refuses_the_log_is_no_end(tmp_path: Path) -> None:
+    """It ends the connection without a word: nothing has arrived."""
+    with open_small(tmp_path / "short") as store, open_small(tmp_path / "long") as ahead:
+        store.put_many(traffic(0, 2))
+        ahead.put_many(traffic(0, 9))
+        ahead.close()
+        host, port = store.listen(port=0)
+        done = rmq("store", "replicate", tmp_path / "long", "--from", f"{host}:{port}", "--once")
+    assert (done.exit_code, "ended the connection" in done.stderr) == (4, True)
+
+
+def test_interrupted_before_all_has_arrived(tmp_path: Path, settings: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        given = (tmp_path / "copy", "--from", address, "--once", "--store-config", settings, "--json")
+        with started(*given) as slave, silent.accept()[0] as peer:
+            assert peer.recv(8) == bytes(8)
+            slave.send_signal(signal.SIGINT)
+            out, _ = slave.communicate(timeout=30)
+    assert (slave.returncode, json.loads(out)["summary"]["complete"]) == (130, False)
+
+
 def test_beside_a_writer(tmp_path: Path) -> None:
     config: dict[str, Any] = SMALL
     with MessageStore.open(tmp_path / "store", create=True, config=config):

@@ -65,6 +65,9 @@ def command(
     refused, with both offsets: exit code 1. Whoever reaches the address of --listen reads the whole log;
     there is no encryption and no password. Topics and consumer offsets are not part of the protocol.
     """
+    from rmqtool.output.rows import cut_short
+    from rmqtool.store.coverage import Incomplete
+
     context = Context(output)
     if (source is None) == (listen is None):
         raise UsageError("one of --from and --listen says which end this is")
@@ -95,6 +98,12 @@ def command(
             "bytes": store.end - begin,
         }
         rows.write_rows([{"type": "replication", **row}])
+        if once and stop.asked:
+            left = [
+                {"path": str(source), "position": row["end_offset"], "reason": Incomplete.INTERRUPTED.value}
+            ]
+            rows.finish(cut_short(row, Incomplete.INTERRUPTED, left))
+            return ExitCode.INTERRUPTED
         rows.finish({**row, "complete": True})
     return ExitCode.OK
 

@@ -85,9 +85,11 @@ class _Stage:
         """Gives the log what is there. Raises what that raises."""
         if self.waits:
             used = self._log.take(self._buffer[: self._filled])
-            rest = self._filled - used
-            self._buffer[:rest] = bytes(self._buffer[used : self._filled])
-            self._filled = self._seen = rest
+            if used:
+                rest = self._filled - used
+                self._buffer[:rest] = bytes(self._buffer[used : self._filled])
+                self._filled = rest
+            self._seen = self._filled
 
 
 def _read(peer: socket.socket, into: memoryview, *, at_once: bool = False) -> bool | None:
@@ -113,8 +115,7 @@ def _read(peer: socket.socket, into: memoryview, *, at_once: bool = False) -> bo
 class Slave:
     """Follows a master until `close`; connects again where the connection ends.
 
-    error: why it has given up, which only a log that is not the
-    master's makes it do, or one that cannot be written.
+    error: why it has given up: the master's log is another one, or its own cannot be written.
     """
 
     def __init__(self, log: FollowingLog, address: tuple[str, int], timing: Timing) -> None:
@@ -136,6 +137,7 @@ class Slave:
         while not self._stop.is_set():
             try:
                 self._follow()
+                self.unreachable = f"{self._name} ended the connection"  # so does one that refuses this log
             except RmqtoolError as error:
                 self.error = error
                 _LOG.warning("%s", error)
