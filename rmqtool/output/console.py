@@ -71,9 +71,10 @@ class Console:
 
     def _line(self, text: str, lead: str = "") -> None:
         """A text in as many lines as the terminal takes, in pipes in one."""
-        from rmqtool.output.look import terminal_width, wrap
+        from rmqtool.output.look import terminal_size, wrap
 
-        self._write("\n".join(wrap(safe(hide(text)), terminal_width(sys.stderr), lead)))
+        size = terminal_size(sys.stderr)
+        self._write("\n".join(wrap(safe(hide(text)), size and size[0], lead)))
 
     def _write(self, text: str) -> None:
         if self._before_write is not None:
