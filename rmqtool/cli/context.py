@@ -95,6 +95,17 @@ class Context:
         form = {"ndjson": NdjsonRows, "json": JsonRows}[self.format]
         return form(self.out, schema, int64_as_string=self.int64_as_string)
 
+    def findings(self, schema: str, stores: Sequence[str], *, several: bool) -> Rows:
+        """Where findings go. stores: as they were named; several: whether rows say whose they are."""
+        from rmqtool.output.finding_rows import COLUMNS, CSV_COLUMNS, FindingBlocks
+        from rmqtool.output.grid import Column
+
+        if self.format == "table" and self.look.width is not None:
+            return FindingBlocks(self.out, schema, self.look, self.console.closing, stores)
+        names = ["store"] if several else []
+        shown = [*map(Column, names), *COLUMNS]
+        return self.rows(schema, shown, csv_columns=[*names, *CSV_COLUMNS])
+
     def page(self) -> Page:
         """Where a command writes what is no listing, in table form."""
         from rmqtool.output.page import Page

@@ -9,7 +9,7 @@ from rmqtool.output.text import safe
 from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _LEFT_OUT = frozenset({"schema", "type", "complete", "incomplete_reason"})
 _MOST = 8
@@ -60,10 +60,26 @@ class Console:
         if not self.quiet:
             self._line(describe(summary))
 
-    def _line(self, text: str) -> None:
+    def do_next(self, steps: Iterable[tuple[str, str]]) -> None:
+        """Commands to copy, each with what it is good for; not with `--quiet`."""
+        if self.quiet:
+            return
+        self._line("")
+        self._line("Do next")
+        for command, why in steps:
+            self._write(f"  {safe(hide(command))}")  # whole: a line that is broken cannot be copied
+            self._line(why, "      ")
+
+    def _line(self, text: str, lead: str = "") -> None:
+        """A text in as many lines as the terminal takes, in pipes in one."""
+        from rmqtool.output.look import terminal_width, wrap
+
+        self._write("\n".join(wrap(safe(hide(text)), terminal_width(sys.stderr), lead)))
+
+    def _write(self, text: str) -> None:
         if self._before_write is not None:
             self._before_write()
-        sys.stderr.write(f"{safe(hide(text))}\n")
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
 

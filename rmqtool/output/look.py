@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 from dataclasses import dataclass
 from functools import cache
+from typing import IO, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.color import ColorSystem
 from rich.style import Style
 
 from rmqtool.output.text import is_terminal
+
+_USUAL = 80
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,7 @@ class Look:
     @classmethod
     def of_stdout(cls, *, color: bool) -> Look:
         """What standard output can show."""
-        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-        return cls(color, width, sys.stdout.encoding or "utf-8")
+        return cls(color, terminal_width(sys.stdout), sys.stdout.encoding or "utf-8")
 
     def paint(self, text: str, style: str) -> str:
         """`text`, which is safe already, in a style of rich such as "bold cyan"; plain without colour."""
@@ -44,6 +46,19 @@ def _style(name: str) -> Style:
     return Style.parse(name)
 
 
+def terminal_width(stream: IO[Any] | None) -> int | None:
+    """Columns of the terminal that `stream` is open on, COLUMNS if that is set; None where it is none."""
+    if stream is None or not is_terminal(stream):
+        return None
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and 0 < int(given) < 10_000:
+        return int(given)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+    except (OSError, ValueError):
+        return _USUAL
+
+
 def cells(text: str) -> int:
     """How many terminal columns `text` takes (a Chinese character takes two)."""
     return len(text) if text.isascii() else cell_len(text)
@@ -57,6 +72,30 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return " " * missing + text if right else text + " " * missing
 
 
-def crop(text: str, width: int) -> str:
-    """`text` cut to at most `width` columns, the cut shown by an ellipsis."""
-    return text if cells(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+def shrink(text: str, width: int) -> str:
+    """`text` in at most `width` columns; a longer one loses its middle, as many names differ at the end."""
+    if cells(text) <= width:
+        return text
+    head = width // 2
+    tail = width - 1 - head
+    first = set_cell_size(text, head).rstrip()
+    last = set_cell_size(text[::-1], tail).rstrip()[::-1] if tail > 0 else ""
+    return f"{first}…{last}"
+
+
+def wrap(text: str, width: int | None, lead: str = "", rest: str | None = None) -> list[str]:
+    """`text` in lines of at most `width` columns, broken between words; a longer word has a line of its own.
+
+    lead: what stands before the first line; rest: before the others, by default as many blanks. Without a
+    width it is one line.
+    """
+    rest = " " * cells(lead) if rest is None else rest
+    lines: list[str] = []
+    line, empty = lead, True
+    for word in text.split(" "):
+        if not empty and width is not None and cells(line) + 1 + cells(word) > width:
+            lines.append(line)
+            line, empty = rest, True
+        line += word if empty else f" {word}"
+        empty = False
+    return [*lines, line]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rmqtool.output.console import Console, describe
 from rmqtool.output.hexview import HexField, hex_lines, plain_hex_lines
-from rmqtool.output.look import Look, cells, crop, fit
+from rmqtool.output.look import Look, cells, fit, shrink, wrap
 from rmqtool.output.page import Page
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.tablerows import Column, TableRows
@@ -71,7 +71,7 @@ def test_pipe_cuts_nothing_terminal_fits() -> None:
     assert "x" * 200 in table(rows, columns)[1]
     cut = table(rows, columns, Look(width=40))
     assert [cells(line) for line in cut] == [7, 40]
-    assert cut[1].endswith("x…")
+    assert "x…x" in cut[1]
 
 
 def test_terminal_line_fits_whatever_comes_after_the_sample() -> None:
@@ -136,10 +136,79 @@ def test_look_shows_what_an_encoding_lacks() -> None:
     assert Look(encoding="ascii").encode("é订") == b"\\xe9\\u8ba2"
 
 
-def test_fit_and_crop_count_cells() -> None:
+def test_fit_and_shrink_count_cells() -> None:
     assert fit("订", 4) == "订  "
     assert fit("订", 4, right=True) == "  订"
-    assert cells(crop("订订订", 4)) <= 4
+    assert cells(shrink("订订订", 4)) <= 4
+    assert shrink("RMQ_SYS_TRANS_HALF_TOPIC", 12) == "RMQ_SY…TOPIC"
+    assert shrink("short", 5) == "short"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 40))
+def test_shrunk_text_fits(text: str, width: int) -> None:
+    assert cells(shrink(safe(text), width)) <= width
+
+
+@given(st.lists(st.text("ab订-", min_size=1)), st.integers(4, 40))
+def test_lines_are_broken_between_words_only(words: list[str], width: int) -> None:
+    lines = wrap(" ".join(words), width, "- ")
+    assert [word for line in lines for word in line[2:].split(" ")] == (words or [""])
+    assert all(cells(line) <= width or " " not in line[2:] for line in lines)
+    assert [line[:2] for line in lines] == ["- "] + ["  "] * (len(lines) - 1)
+
+
+WIDE = [
+    Column("at", zone=zone_of("+08:00")),
+    Column("topic", shrinks=True),
+    Column("size", right=True, gives=2),
+    Column("keys", gives=1),
+]
+
+
+def wide(days: int = 1) -> list[dict]:
+    return [{"at": 86_400_000 * day, "topic": "T" * 30, "size": 7, "keys": "k" * 9} for day in range(days)]
+
+
+def test_a_narrow_table_says_what_it_leaves_out() -> None:
+    lines = table(wide(), WIDE, Look(width=40))
+    assert lines[1] == "left out at 40 columns: keys"
+    assert table(wide(), WIDE, Look(width=30))[1:3] == ["left out at 30 columns: size,", "keys"]
+    assert "left out" not in "".join(table(wide(), WIDE, Look(width=80)))
+
+
+@pytest.mark.parametrize("width", range(20, 100))
+def test_every_column_is_there_or_said(width: int) -> None:
+    lines = table(wide(), WIDE, Look(width=width))
+    header = next(line for line in lines if line.startswith("at "))
+    said = " ".join(lines[: lines.index(header)])
+    assert all(name in header.split() or name in said for name in ("at", "topic", "size", "keys"))
+    assert width < 24 or max(map(cells, lines)) <= width
+
+
+def test_a_day_stands_once_above_its_rows() -> None:
+    lines = table([*wide(2), *wide(2)[1:]], WIDE, Look(width=80))
+    assert [line for line in lines if "-01-0" in line] == ["1970-01-01, +08:00", "1970-01-02, +08:00"]
+    assert "1970-01-01T08:00:00.000+08:00" in table(wide(), WIDE)[1]  # in a pipe every line has its own
+
+
+def test_a_column_that_grows_behind_the_sample_is_no_longer_line() -> None:
+    rows = [{**row, "size": 10**number} for number, row in enumerate(wide(1) * 18)]
+    lines = table([*wide() * 200, *rows], WIDE, Look(width=50))
+    assert max(map(cells, lines)) <= 50
+    assert "left out at 50 columns: size" in lines
+
+
+def test_what_may_be_long_stands_below_its_row() -> None:
+    columns = [Column("n"), Column("body", below=True)]
+    rows = [{"n": 1, "body": "some words of a body"}, {"n": 2, "body": None}]
+    assert table(rows, columns, Look(width=24)) == [
+        "n",
+        "1",
+        "    body  some words of",
+        "          a body",
+        "2",
+    ]
+    assert table(rows, columns) == ["n  body", "1  some words of a body", "2  -"]
 
 
 def test_page() -> None:
