@@ -75,7 +75,8 @@ class Writer:
             done = self._plain.put(message)
             if done is not None:
                 queue_id, slot, physical, end, uniq_key = done
-                self._dispatching.wake()
+                if end:
+                    self._dispatching.wake()
                 status = self._acknowledging.wait(end) if self._waits and end else PutStatus.PUT_OK
                 self._statistics.put(1, began)
                 return _ack_of((status, message.topic, queue_id, slot, physical, uniq_key, self._host, ""))
@@ -260,9 +261,9 @@ class Writer:
             raise refused
         began = perf_counter_ns()
         places = self._appender.append_each(records)
-        self._dispatching.wake()
         ends = [place.end for place in places if isinstance(place, Place)]
         if any(ends):
+            self._dispatching.wake()
             self.flush_soon(max(ends))
         self._statistics.put(len(ends), began)
         return places
@@ -295,7 +296,8 @@ class Writer:
         if refused is not None:
             return np.full(len(columns), -1, np.int64), refused.status, str(refused)
         physical, failed = self._appender.append_columns(columns, keys, which, sizes)
-        self._dispatching.wake()
+        if self._appender.end_of(keys):
+            self._dispatching.wake()
         return (
             (physical, PutStatus.UNKNOWN_ERROR, "")
             if failed is None
@@ -310,8 +312,9 @@ class Writer:
         began: int,
     ) -> list[Ack]:
         """Answers for records that were appended together, behind one flush; began: `perf_counter_ns`."""
-        self._dispatching.wake()
         ends = [place.end for place in places if isinstance(place, Place)]
+        if any(ends):
+            self._dispatching.wake()
         status = self._settled_to(max(ends, default=0))
         self._statistics.put(len(ends), began)
         return [
@@ -335,7 +338,8 @@ class Writer:
             place = self._appender.append(message.topic, queue_id, record)
         except (IllegalMessageError, NotAppendedError) as error:
             return self._failed(message, error.status, str(error))
-        self._dispatching.wake()
+        if place.end:
+            self._dispatching.wake()
         return queue_id, record, place
 
     def _topic_of(self, name: str) -> TopicConfig:

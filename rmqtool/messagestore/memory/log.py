@@ -45,6 +45,8 @@ SEGMENT = 1 << 61
 """all addresses are in one segment, as far as places in a segment are counted"""
 _APART = 64 << 10
 """addresses between two chunks that nothing has"""
+_CLEAR = 64
+"""chunks from which on it is worth while to look for those that are gone"""
 _ROWS = 1 << 13
 _MANY = 32 << 10
 """bytes to be freed from which on many messages are evicted together"""
@@ -85,6 +87,7 @@ class MemoryLog:
         self._bases: list[int] = []
         self._chunks: list[Chunk] = []
         """in the order of their addresses, those that are gone taken away now and then"""
+        self._clear_at = _CLEAR
         self._next = BASE
         self._number = self._evicted = self._used = 0
         self._by_age: list[tuple[int, int, TopicLog]] = []
@@ -238,9 +241,10 @@ class MemoryLog:
         """Where the next record of a topic goes. coming: bytes of it and those behind it."""
         if topic.chunks and topic.chunks[-1].room >= size:
             return topic.chunks[-1]
-        chunk = Chunk(self._next, bytearray(topic.chunk_size(size, coming)), topic)
+        chunk = Chunk(self._next, np.empty(topic.chunk_size(size, coming), np.uint8).data, topic)
         self._next += len(chunk.data) + _APART
-        self._clear_chunks()
+        if len(self._chunks) >= self._clear_at:
+            self._clear_chunks()
         self._bases.append(chunk.base)
         self._chunks.append(chunk)
         topic.begin(chunk)
@@ -248,9 +252,9 @@ class MemoryLog:
 
     def _clear_chunks(self) -> None:
         """Forgets chunks whose messages are gone."""
-        kept = [one for one in self._chunks if one.topic.chunks and one.base >= one.topic.chunks[0].base]
-        if len(kept) < len(self._chunks):
-            self._chunks, self._bases = kept, [one.base for one in kept]
+        self._chunks = [one for one in self._chunks if one.data]
+        self._bases = [one.base for one in self._chunks]
+        self._clear_at = 2 * len(self._chunks) + _CLEAR
 
     # ---- evict
 
@@ -318,12 +322,11 @@ class MemoryLog:
         dispatcher = self._dispatcher
         if dispatcher is None:
             dispatcher = self._dispatcher = Dispatcher(self._take_units, self.kernels)
-        for chunk in topic.chunks:
-            end = chunk.base + chunk.used
+        for chunk in topic.behind(topic.dispatched):
             at = max(topic.dispatched, topic.head, chunk.base)
             for run in self.records(chunk, at - chunk.base):
                 dispatcher.take(run, BASE)
-            topic.dispatched = max(topic.dispatched, end)
+            topic.dispatched = chunk.base + chunk.used
         dispatcher.flush()
         for queue in topic.queues.values():
             queue.trim(topic.head)
@@ -334,7 +337,8 @@ class MemoryLog:
             topic = self._topic(name)
             if queue_id not in topic.offsets:
                 return None
-            self._settle(topic)
+            if topic.dispatched < topic.end:
+                self._settle(topic)
             queue = topic.queues.setdefault(queue_id, MemoryQueue())
             return MemoryQueueView(topic, queue, topic.offsets[queue_id], reader, self)
 

@@ -83,9 +83,10 @@ class MemoryLogReader:
         if isinstance(delivered, Run):
             chunk = self._log.chunk_at(delivered.offsets[0])
             if chunk is not None and chunk.base == delivered.base:
-                data, base = memoryview(chunk.data).toreadonly(), chunk.base
+                data, base = chunk.data.toreadonly(), chunk.base
                 places = zip(delivered.offsets, delivered.sizes)  # noqa: B905
-                return [data[(at := one - base) : at + size] for one, size in places]
+                if len(data):  # else it has gone just now
+                    return [data[(at := one - base) : at + size] for one, size in places]
             delivered = list(delivered)
         found = [self.read(one.physical_offset, one.size).data.toreadonly() for one in delivered]
         if not all(map(len, found)):

@@ -133,13 +133,16 @@ class RoutedReader:
 
     def _of(self, topic: str, queue_id: int, offset: int) -> Reader:
         """Who has the message at an offset, or would say that it is not there."""
-        if topic not in self._topics.memory or self._memory.queue(topic, queue_id) is None:
+        if topic not in self._topics.memory:
             return self._stored
         before = self._stored.queue(topic, queue_id)
-        return self._memory if before is None or offset >= before.max_offset else self._stored
+        if before is None or offset >= before.max_offset:
+            return self._memory
+        return self._stored
 
     def _whole(self, result: Result, topic: str, queue_id: int) -> Result:
-        if topic not in self._topics.memory:
+        """The answer of one part, with the ends of both."""
+        if topic not in self._topics.memory or self._stored.queue(topic, queue_id) is None:
             return result
         low, high = self.bounds(topic, queue_id)
         return result._replace(min_offset=low, max_offset=high)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import takewhile
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,8 @@ BASE = 1 << 62
 """the first address"""
 BESIDE = 28
 """bytes that a message takes beside its record: its unit, and its number among all"""
-_LEAST, _MOST = 16 << 10, 1 << 20
-"""bytes of a chunk"""
+_LEAST, _MOST = 16 << 10, 4 << 20
+"""bytes of a chunk; NumPy asks for large pages from 4 MiB on, which are there at once"""
 _PART = 8
 """of the topic's bytes are in one chunk at most, so that what was evicted in it counts little"""
 _SIZE = Struct(">i")
@@ -42,7 +43,7 @@ class Chunk:
     """
 
     base: int
-    data: bytearray
+    data: memoryview
     topic: TopicLog
     used: int = 0
     keys: tuple[int, tuple[Int32s, Int32s, Int32s]] | None = None
@@ -60,7 +61,11 @@ class Chunk:
     @property
     def window(self) -> Bytes:
         """What is written."""
-        return np.frombuffer(self.data, np.uint8, self.used)
+        return np.frombuffer(self.data, np.uint8)[: self.used]
+
+    def drop(self) -> None:
+        """Its messages are gone; views of them stay good."""
+        self.data, self.keys = memoryview(b""), None
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +88,16 @@ class TopicLog:
 
     def __len__(self) -> int:
         return len(self.numbers) // _NUMBER.size
+
+    @property
+    def end(self) -> int:
+        """Address behind the last record."""
+        return self.chunks[-1].base + self.chunks[-1].used if self.chunks else BASE
+
+    def behind(self, address: int) -> list[Chunk]:
+        """The chunks that reach behind an address, the oldest first."""
+        found = list(takewhile(lambda one: one.base + one.used > address, reversed(self.chunks)))
+        return found[::-1]
 
     @property
     def oldest(self) -> int:
@@ -128,12 +143,13 @@ class TopicLog:
         self.head = max([self.head, *(one.base + one.used for one in self.chunks)])
         self.live = 0
         self.numbers.clear()
-        self.chunks.clear()
+        while self.chunks:
+            self.chunks.pop().drop()
 
     def _advance(self, head: int) -> None:
         chunks = self.chunks
         while len(chunks) > 1 and head >= chunks[0].base + chunks[0].used:
-            chunks.popleft()
+            chunks.popleft().drop()
             head = max(head, chunks[0].base)
         self.head = head
 
