@@ -19,7 +19,7 @@ from rmqtool.broker.dispatch import Dispatcher
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.appending import NotAppendedError, Place
 from rmqtool.messagestore.memory.available import default_bound
-from rmqtool.messagestore.memory.queues import MemoryQueue, MemoryQueueView
+from rmqtool.messagestore.memory.queues import MemoryQueue
 from rmqtool.messagestore.memory.topic_log import BASE, BESIDE, Chunk, TopicLog
 from rmqtool.messagestore.messages import PutStatus
 from rmqtool.scan.events import Records
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rmqtool.broker.encoder import MessageColumns
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.broker.traits import Traits
-    from rmqtool.messagestore.memory.reading import MemoryLogReader
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
@@ -59,6 +58,14 @@ class MemoryUse(NamedTuple):
     bound: int
     messages: int
     evicted: int
+
+
+class Settled(NamedTuple):
+    """A queue that has a unit for every message that is there. behind: queue offset of the next message."""
+
+    topic: TopicLog
+    queue: MemoryQueue
+    behind: int
 
 
 class MemoryLog:
@@ -331,7 +338,7 @@ class MemoryLog:
         for queue in topic.queues.values():
             queue.trim(topic.head)
 
-    def queue(self, name: str, queue_id: int, reader: MemoryLogReader) -> MemoryQueueView | None:
+    def queue(self, name: str, queue_id: int) -> Settled | None:
         """A queue of a memory topic as it is now, None where the topic has had none of that number."""
         with self.lock:
             topic = self._topic(name)
@@ -340,7 +347,7 @@ class MemoryLog:
             if topic.dispatched < topic.end:
                 self._settle(topic)
             queue = topic.queues.setdefault(queue_id, MemoryQueue())
-            return MemoryQueueView(topic, queue, topic.offsets[queue_id], reader, self)
+            return Settled(topic, queue, topic.offsets[queue_id])
 
     def queues(self, names: Iterable[str]) -> list[Key]:
         """Topic and number of every queue of memory topics that has had messages."""
