@@ -104,6 +104,10 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
     "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "diff": Entry(
+        "rmqtool.cli.diff",
+        "Compare the commit logs of two stores: what both have, where they differ, which one to keep.",
+    ),
     "offsets audit": Entry(
         "rmqtool.cli.offsets.audit",
         "Check the stored offsets of consumer groups, delay levels and light queues against their queues.",

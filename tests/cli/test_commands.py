@@ -94,6 +94,7 @@ FURTHER = {
     "export": ["--to", "absent.raw"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
+    "diff": ["absent"],
     "offsets merge": ["absent"],
     "offsets diff": ["absent"],
     "store put": ["Topic", "--body", "x"],
