@@ -882,3 +882,21 @@ def test_a_record_under_a_blank_stays_in_a_queue_that_skips_offsets(tmp_path: Pa
     done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
     assert json.loads(done.stdout)["summary"]["checked"]["problems"] == []
     assert (tmp_path / "out" / path).read_bytes() == whole
+
+
+def test_nobody_misses_what_lay_in_front_of_a_record_with_a_wrong_letter(tmp_path: Path) -> None:
+    """41780: a tombstone of that topic took the room of a record whose own queue is gone."""
+    store = HandmadeStore()
+    store.put("Gone", b"body of a queue that is gone")
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue" / "Gone")
+    store.patch(*store.segment(0), bytes(store.stored[0].size))
+    path, position = store.segment(store.stored[2].offset)
+    store.patch(path, store.read(path).index(b"Orders", position), b"Orde`s")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert made[store.stored[2].offset].slot == ("Orders", 0, 1)
+    assert {one.topic for one in made.values() if not one.sys_flag} == {"Orders"}
