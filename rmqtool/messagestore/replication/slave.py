@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _REPORT, _HEADER = Flat(SlaveReport), Flat(TransferHeader)
-_AT_ONCE = 1 << 20
+_AT_ONCE = 2 << 20
 """bytes that are worth a write while more is there"""
 _PIECE = 256 << 10
 """bytes that are received together with the headers between them"""
