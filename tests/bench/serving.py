@@ -2,7 +2,7 @@
 
     python -m tests.bench.serving       the table, as Markdown
 
-Delayed delivery has the Java store beside it, whose 4.9 jar holds it; the others are in the broker's and the client's.
+Delayed delivery has the Java store beside it, whose 4.9 jar holds it; the rest is in no store jar.
 """
 
 from __future__ import annotations
