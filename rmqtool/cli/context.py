@@ -55,7 +55,7 @@ class Context:
         self._spreadsheet = options.spreadsheet
         self.color = color_enabled(options.color, sys.stdout)
         self.zone = zone_of(options.tz)
-        self.console = Console(quiet=options.quiet, before_write=self._clear)
+        self.console = Console(quiet=options.quiet, before_write=self._clear, zone=self.zone)
         self.out = ByteOut(before_write=self._clear if is_terminal(sys.stdout) else None)
         """standard output as bytes, for `raw` and `hex`"""
         self._error_color = color_enabled(options.color, sys.stderr)

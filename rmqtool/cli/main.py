@@ -14,6 +14,7 @@ import typer
 import typer.main
 
 from rmqtool.cli.commands import LazyGroup
+from rmqtool.cli.invocation import remember
 from rmqtool.errors import ABANDONED, ExitCode, RmqtoolError
 from rmqtool.output.text import safe
 from rmqtool.secrets import hide
@@ -52,7 +53,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Read commands never write in the store. Exit codes: 0 clean, 1 damage, 2 usage, 3 incomplete."
+    epilog="Read commands never write in the store. Exit codes: 0 clean, 1 damage, 2 usage, 3 incomplete. "
+    "rmqtool --install-completion teaches your shell."
 )
 def _program(
     ctx: typer.Context,
@@ -68,6 +70,7 @@ def _program(
 
 def run(argv: Sequence[str]) -> int:
     """Runs the program with these arguments and returns its exit code; every error ends here."""
+    remember(argv)
     try:
         code = _dispatch(list(argv))
         sys.stdout.flush()

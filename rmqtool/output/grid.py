@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rmqtool.output.times import Zone
 
 READABLE = 16
-"""a column that may shrink is not made narrower than this as long as another can be left out"""
 NARROWEST = 8
+"""what is left of a column that shrinks where there is no other way"""
 _GUTTER = "  "
 ABSENT = "-"
 
@@ -34,6 +34,8 @@ class Column:
     style: str = ""
     shrinks: bool = False
     """loses its middle where a terminal is too narrow"""
+    least: int = READABLE
+    """of one that shrinks: columns that it keeps as long as another can be left out"""
     width: int = 0
     """at least this wide: for rows that come after the sample"""
     gives: int = 0
@@ -103,35 +105,43 @@ class Grid:
         room = self._look.width
         if room is None:
             return
-        while self._total(READABLE) > room:
+        while self._total() > room and self._needed() > room:
             able = [place for place in self._shown if self._gives(place)]
             if not able:
                 break
             self._shown.remove(max(able, key=self._gives))
         for place in sorted(set(range(len(self._columns))) - set(self._shown), key=self._gives):
             self._shown = sorted([*self._shown, place])  # what went first may fit into what went later
-            if self._total(READABLE) > room:
+            if self._needed() > room:
                 self._shown.remove(place)
-        for least in (READABLE, NARROWEST):
-            self._shrink(room, least)
+        self._shrink(room, lambda column: column.least)
+        self._shrink(room, lambda _: NARROWEST)
 
     def _gives(self, place: int) -> int:
         return self._columns[place].gives
 
-    def _total(self, least: int | None = None) -> int:
-        """Columns of a line; with `least` when all that may shrink have no more than that."""
-        widths = [
-            self._widths[place]
-            if least is None or not self._columns[place].shrinks
-            else min(self._widths[place], least)
-            for place in self._shown
-        ]
-        return sum(widths) + len(_GUTTER) * (len(widths) - 1)
+    def _total(self) -> int:
+        """Columns of a line."""
+        return self._line_of(self._widths[place] for place in self._shown)
 
-    def _shrink(self, room: int, least: int) -> None:
+    def _needed(self) -> int:
+        """Columns of a line in which all that may shrink have no more than they keep."""
+        pairs = [(self._columns[place], self._natural[place]) for place in self._shown]
+        return self._line_of(min(width, one.least) if one.shrinks else width for one, width in pairs)
+
+    @staticmethod
+    def _line_of(widths: Iterable[int]) -> int:
+        listed = list(widths)
+        return sum(listed) + len(_GUTTER) * (len(listed) - 1)
+
+    def _shrink(self, room: int, least: Callable[[Column], int]) -> None:
         """Takes from the widest column that may shrink until the line fits, or no column can give more."""
         while self._total() > room:
-            able = [p for p in self._shown if self._columns[p].shrinks and self._widths[p] > least]
+            able = [
+                place
+                for place in self._shown
+                if self._columns[place].shrinks and self._widths[place] > least(self._columns[place])
+            ]
             if not able:
                 break
             self._widths[max(able, key=lambda place: self._widths[place])] -= 1

@@ -14,21 +14,26 @@ from rich.style import Style
 
 from rmqtool.output.text import is_terminal
 
-_USUAL = 80
+_USUAL = 80, 24
 
 
 @dataclass(frozen=True)
 class Look:
-    """`width` is where lines must end; None in pipes, where nothing is cut so that grep finds it."""
+    """`width` is where lines must end; None in pipes, where nothing is cut so that grep finds it.
+
+    height: lines of the terminal, None in pipes.
+    """
 
     color: bool = False
     width: int | None = None
     encoding: str = "utf-8"
+    height: int | None = None
 
     @classmethod
     def of_stdout(cls, *, color: bool) -> Look:
         """What standard output can show."""
-        return cls(color, terminal_width(sys.stdout), sys.stdout.encoding or "utf-8")
+        width, height = terminal_size(sys.stdout) or (None, None)
+        return cls(color, width, sys.stdout.encoding or "utf-8", height)
 
     def paint(self, text: str, style: str) -> str:
         """`text`, which is safe already, in a style of rich such as "bold cyan"; plain without colour."""
@@ -46,17 +51,20 @@ def _style(name: str) -> Style:
     return Style.parse(name)
 
 
-def terminal_width(stream: IO[Any] | None) -> int | None:
-    """Columns of the terminal that `stream` is open on, COLUMNS if that is set; None where it is none."""
+def terminal_size(stream: IO[Any] | None) -> tuple[int, int] | None:
+    """Columns and lines of the terminal that `stream` is open on; COLUMNS and LINES count if they are set."""
     if stream is None or not is_terminal(stream):
         return None
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and 0 < int(given) < 10_000:
-        return int(given)
     try:
-        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+        columns, lines = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
-        return _USUAL
+        columns, lines = 0, 0
+    return _given("COLUMNS") or columns or _USUAL[0], _given("LINES") or lines or _USUAL[1]
+
+
+def _given(name: str) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 5 else 0
 
 
 def cells(text: str) -> int:

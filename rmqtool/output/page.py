@@ -27,13 +27,18 @@ class Page:
     def __init__(self, out: ByteOut, look: Look) -> None:
         self._out = out
         self._look = look
-        self._begun = False
+        self._lines = 0
 
     def heading(self, text: str, style: str = "bold") -> None:
         """Opens a section."""
-        if self._begun:
+        if self._lines:
             self.raw_line("")
         self.line(text, style)
+
+    @property
+    def scrolled(self) -> bool:
+        """Whether what was written first is no longer on the screen."""
+        return self._look.height is not None and self._lines >= self._look.height
 
     @property
     def width(self) -> int | None:
@@ -67,8 +72,14 @@ class Page:
         return column.zone.moment(value)
 
     def line(self, text: str, style: str = "") -> None:
-        """One line of any text."""
-        self.raw_line(self._look.paint(safe(text), style))
+        """One line of any text; on a terminal as many as it takes, each further one set in."""
+        lead = " " * (len(text) - len(text.lstrip(" ")))
+        for line in wrap(safe(text[len(lead) :]), self._look.width, lead, f"{lead}  "):
+            self.raw_line(self._look.paint(line, style))
+
+    def command(self, text: str, lead: str = "  ") -> None:
+        """A command to copy: one line, however long."""
+        self.raw_line(f"{lead}{self._look.paint(safe(text), 'bold')}")
 
     def words(self, text: str, lead: str = "", style: str = "", rest: str | None = None) -> None:
         """Prose, broken between words where the terminal ends, in pipes at 80 columns.
@@ -80,7 +91,7 @@ class Page:
 
     def raw_line(self, text: str) -> None:
         """One line that was drawn already: safe, perhaps with colours."""
-        self._begun = True
+        self._lines += 1
         self._out.write(self._look.encode(text + "\n"))
 
     def close(self) -> None:

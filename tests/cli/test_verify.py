@@ -72,8 +72,8 @@ def test_a_wrong_path_among_several_ends_the_run_before_it_begins(
 
 
 def test_the_closing_line_tells_how_bad_it_is(golden: Callable[[str], fixtures.Golden]) -> None:
-    assert "15 findings, error 15, " in rmq("verify", golden("v533-lmq").path).stderr
-    assert "37 findings, note 37, " in rmq("verify", golden("v533-basic").path).stderr
+    assert "15 findings (15 errors), " in rmq("verify", golden("v533-lmq").path).stderr
+    assert "37 findings (37 notes), " in rmq("verify", golden("v533-basic").path).stderr
 
 
 def test_a_file_is_what_it_is_said_to_be(golden: Callable[[str], fixtures.Golden], tmp_path: Path) -> None:

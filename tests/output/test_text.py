@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.output.console import Console, describe
+from rmqtool.output.console import Console
 from rmqtool.output.hexview import HexField, hex_lines, plain_hex_lines
 from rmqtool.output.look import Look, cells, fit, shrink, wrap
 from rmqtool.output.page import Page
+from rmqtool.output.sentences import describe
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.tablerows import Column, TableRows
 from rmqtool.output.text import color_enabled, safe
@@ -273,14 +274,14 @@ def test_talk_is_on_stderr_and_quiet_keeps_warnings(capsys: pytest.CaptureFixtur
     assert shown.out == ""
     assert shown.err.splitlines() == [
         r"a [/x]\x1b[2J[bold]",
-        "3 messages, end offset 9; complete",
+        "3 messages. End offset 9. Complete.",
         "warning: c",
     ]
 
 
 def test_describe_incomplete() -> None:
     summary = {"schema": "x/1", "messages": 12345, "complete": False, "incomplete_reason": "limit", "x": None}
-    assert describe(summary) == "12,345 messages; incomplete (limit)"
+    assert describe(summary) == "12,345 messages. Incomplete (limit)."
 
 
 def test_describe_counts() -> None:
@@ -289,7 +290,7 @@ def test_describe_counts() -> None:
         "missing": 1, "end_offset": 0, "complete": True,
     }  # fmt: skip
     reported = (
-        "topic T, queue 0, 0 messages, 1 key not found, 1 byte, 1 entry, 1 missing, end offset 0; complete"
+        "No messages, 1 key not found, 1 byte, 1 entry, 1 missing. Topic T, queue 0, end offset 0. Complete."
     )
     assert describe(summary) == reported
 
@@ -303,7 +304,7 @@ def test_what_is_not_covered_is_said_once(capsys: pytest.CaptureFixture[str]) ->
     assert lines[:2] == ["warning: a: gone", "warning: not covered: b0: bad"]
     assert lines[-2:] == [
         "warning: not covered: 2 more places, all of them with --json",
-        "1 row; incomplete (damage)",
+        "1 row. Incomplete (damage).",
     ]
 
 
@@ -313,13 +314,33 @@ def test_describe_what_an_interrupt_left() -> None:
         {"path": "index", "reason": "interrupted"},
     ]
     summary = {"complete": False, "incomplete_reason": "interrupted", "not_covered": left}
-    reported = "incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes, left: index"
+    reported = "Incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes; index."
     assert describe(summary) == reported
 
 
 def test_describe_severities() -> None:
     counts = {"error": 2, "warning": 0, "note": 1234}
-    assert describe({"by_severity": counts, "complete": True}) == "error 2, note 1,234; complete"
+    assert describe({"by_severity": counts, "complete": True}) == "2 errors, 1,234 notes. Complete."
+    found = {"findings": 1, "by_severity": {"error": 1, "note": 0}, "complete": True}
+    assert describe(found) == "1 finding (1 error). Complete."
+    assert (
+        describe({"findings": 0, "by_severity": {"error": 0}, "complete": True}) == "No findings. Complete."
+    )
+
+
+def test_describe_ranges_and_times() -> None:
+    times = {"first_timestamp": 0, "last_timestamp": 1000, "complete": True}
+    stored = "1970-01-01T08:00:00.000+08:00 to 1970-01-01T08:00:01.000+08:00"
+    assert describe(times, zone_of("+08:00")) == f"Stored {stored}. Complete."
+    rest = {
+        "first_offset": 7,
+        "end_offset": 9,
+        "version": "5.3.3",
+        "version_source": "inferred",
+        "seconds": 0.5,
+    }
+    reported = "Physical offsets 7 to 9, release 5.3.3 (inferred), in 0.5 s. Complete."
+    assert describe({**rest, "followed": False, "complete": True}) == reported
 
 
 def test_times_outside_the_calendar_are_plain_numbers() -> None:
