@@ -38,7 +38,7 @@ _SEEDED = 48
 """of them, those with the largest consume queues are known before"""
 MOST_SEGMENTS = 2048
 """segments that are kept cell by cell"""
-_EDGE = 64
+EDGE_SEGMENTS = 64
 """of a longer log, those at either end are kept even if nothing is damaged in them"""
 OTHERS = TOPICS_FROM + MOST_TOPICS - 1
 _WIDTH = TOPICS_FROM + MOST_TOPICS
@@ -189,8 +189,8 @@ class SegmentMap:
     def _keeps(self, row: SegmentRow) -> bool:
         if self.count <= MOST_SEGMENTS:
             return True
-        at_an_edge = len(self.rows) < _EDGE or len(self.rows) >= self.count - _EDGE
-        return at_an_edge or (bool(row.damaged) and self._kept < MOST_SEGMENTS - 2 * _EDGE)
+        at_an_edge = len(self.rows) < EDGE_SEGMENTS or len(self.rows) >= self.count - EDGE_SEGMENTS
+        return at_an_edge or (bool(row.damaged) and self._kept < MOST_SEGMENTS - 2 * EDGE_SEGMENTS)
 
     @property
     def reached(self) -> int:

@@ -164,7 +164,7 @@ def test_more_topics_than_are_told_apart(tmp_path, monkeypatch):
 
 def test_a_log_of_more_segments_than_are_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(segment_map, "MOST_SEGMENTS", 6)
-    monkeypatch.setattr(segment_map, "_EDGE", 1)
+    monkeypatch.setattr(segment_map, "EDGE_SEGMENTS", 1)
     store = tmp_path / "store"
     write(store, 400)
     paths = sorted((store / "commitlog").iterdir())
