@@ -8,6 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import ListingFilters, SubscriptionOptions, say_ignored
+from rmqtool.cli.near import say_unknown_topics
 from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_names
@@ -93,6 +94,7 @@ def command(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     say_ignored(context, wanted.subscription)
+    say_unknown_topics(context, opened, wanted.topics)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         needs = Needs(opened) if retention or names == ["group"] else None
         grouped = ["topic"] if names == ["group"] else names
