@@ -37,6 +37,13 @@ _SHRINKING = frozenset(
 )  # fmt: skip
 
 
+_GIVES = {
+    "kind": 9, "detail": 8, "uniq_key": 7, "keys": 6, "origin_msg_id": 5, "queue_offset": 4, "entries": 3,
+    "physical_offset": 2, "next_timestamp": 1, "ahead": 1,
+}  # fmt: skip
+"""what is left out where a terminal is narrow, the highest number first"""
+
+
 def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
     """A column for each key: numbers to the right, times in the zone, names cut where it is narrow."""
     return [
@@ -44,8 +51,10 @@ def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
             key,
             _TITLES.get(key),
             right=key in _NUMBERS,
-            show=zone.iso if key.endswith("_timestamp") else _age if key.endswith("_ms") else None,
+            show=_age if key.endswith("_ms") else None,
             shrinks=key in _SHRINKING,
+            gives=_GIVES.get(key, 0),
+            zone=zone if key.endswith("_timestamp") else None,
         )
         for key in keys
     ]
