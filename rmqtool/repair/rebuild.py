@@ -119,11 +119,10 @@ class _Rebuild:
         if options.keep_expired and "cq" in options.what:
             keeper.keep(made.queues, wanted)
         edits, unchanged = self._edits()
-        if options.restore_topics or options.deleted_topics:
-            known = store.topics
-            wanted = {topic for topic, _ in made.queues if topic not in known}
+        if options.restore_topics or (options.deleted_topics and store.topics):
+            built = {topic for topic, _ in made.queues}
             found = guessed_topics(store, made.queues)
-            self._guessed = {topic: entry for topic, entry in found.items() if topic in wanted}
+            self._guessed = {topic: entry for topic, entry in found.items() if topic in built}
         if options.restore_topics and self._guessed:
             edits.append(self._topics())
         edits = [*self._directories(edits), *edits]
