@@ -81,6 +81,10 @@ COMMANDS: dict[str, Entry] = {
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
     "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
     "stats": Entry("rmqtool.cli.stats", "Message counts, sizes and rates of a store."),
+    "map": Entry(
+        "rmqtool.cli.map",
+        "A map of the commit log: every segment drawn, records by topic, damage, the unwritten tail.",
+    ),
     "export": Entry(
         "rmqtool.cli.export",
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",

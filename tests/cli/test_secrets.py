@@ -100,6 +100,7 @@ ASKED: dict[str, list[list[str]]] = {
     "query-time": [["STORE", "TopicTest", "0", "now"]],
     "tail": [["STORE"]],
     "stats": [["STORE", "--by", "group"], ["STORE", "--retention"]],
+    "map": [["STORE"]],
     "export": [["STORE", "--to", "NEW/a.ndjson"]],
     "sql": [["STORE", "select * from topics"], ["STORE", "select * from consumer_offsets"],
             ["STORE", "select getenv('AWS_SECRET_ACCESS_KEY')"], ["STORE", "from duckdb_secrets()"],
