@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,6 +12,9 @@ from rmqtool.cli.opened import log_left_out, open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.query.diff.verdict import Verdict
 
 SCHEMA = "rmqtool.diff/1"
 KEYS = ("state", "from", "to", "messages", "topic", "queue_id", "queue_offset", "uniq_key", "store_timestamp")
@@ -98,6 +101,24 @@ def command(
                 | not_compared
                 | coverage([*left, *found.not_covered()])
             )
+    if context.format == "table":
+        _conclude(context, verdict, export_only_in)
     if left or found.not_covered():
         return ExitCode.INCOMPLETE
     return ExitCode.OK if verdict.verdict == "equal" else ExitCode.DAMAGE
+
+
+def _conclude(context: Context, verdict: Verdict, exported: str | None) -> None:
+    """The verdict in words, and what to do with what only the other one has."""
+    said = {
+        "equal": "The stores are equal",
+        "a_ahead": "A is ahead of B",
+        "b_ahead": "B is ahead of A",
+        "diverged": "The stores have diverged",
+    }[verdict.verdict]
+    context.console.note(f"{said}: {verdict.why}.")
+    if verdict.keep != "both" and verdict.verdict == "diverged" and exported is None:
+        other = "b" if verdict.keep == "a" else "a"
+        context.console.note(
+            f"Keep {verdict.keep.upper()}; --export-only-in {other} --to FILE writes what only the other has."
+        )

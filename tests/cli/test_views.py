@@ -230,3 +230,29 @@ def test_the_next_message_is_not_consumed(tmp_path):
         made.commit_offset("H", "T", 0, 3)
     (row,) = listed("trace", root, "k1")[1]
     assert (row["stage"], row["consumed_by"], row["not_consumed_by"]) == ("store", ["H"], ["G"])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal(store, monkeypatch, width):
+    """And what finds no room is said."""
+    from rmqtool.output import look
+
+    monkeypatch.setattr(look, "terminal_size", lambda _stream: (width, 40))
+    for words in (
+        *([one, store] for one in COMMANDS),
+        ["trace", store, "retry-dead"],
+        ["trace", store, "trace-0"],
+        ["assign", store, "TopicBasic", "--clients", "a,b", "--leave", "b"],
+        ["diff", store, store],
+        ["offsets", "audit", store],
+        ["config", "check", store],
+    ):
+        done = rmq(*words, "--color", "never")
+        lines = done.stdout.splitlines()
+        assert max(map(len, lines), default=0) <= width, (words, lines)
+        assert (
+            width > 80
+            or words[0] not in {"retry", "delayed", "trace"}
+            or "left out at 80" in done.stdout
+            or ("trace-0" in words)
+        )
