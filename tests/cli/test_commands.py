@@ -95,6 +95,8 @@ FURTHER = {
     "report": ["--output", "absent.html"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
+    "trace": ["key"],
+    "assign": ["Topic", "--clients", "a"],
     "diff": ["absent"],
     "offsets merge": ["absent"],
     "offsets diff": ["absent"],

@@ -253,3 +253,19 @@ def test_an_end_of_which_records_ahead_of_their_entries_tell_nothing(tmp_path: P
         reported = json.loads(rmq("doctor", store.root, *given).stdout)
         assert "DR-OFFSETS-TWICE" not in {one["code"] for one in reported["consequences"]}
         assert reported["safe_to_start"], reported["consequences"]
+
+
+def test_a_file_under_a_name_at_which_none_begins(tmp_path: Path) -> None:
+    """Seed 46576: its entries stay where they are, and the plan was refused, as the file goes."""
+    store = LightStore()
+    store.light(A, sys_flag=PREPARED)
+    for _ in range(15):
+        store.light(A)
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    directory = store.root / "consumequeue" / A / "0"
+    (directory / f"{0:020d}").rename(directory / f"{1:020d}")
+    now = strict.entries(recovered(store, tmp_path))
+    assert {key: (one.offset, one.size) for key, one in now.items() if key[1] == A} == {
+        key: (one.offset, one.size) for key, one in was.items() if key[1] == A
+    }
