@@ -4,18 +4,22 @@
     python docs/screenshots.py --check    exit 1 when a page shows something else
     python docs/screenshots.py --check --no-spark    the same, but for commands on Spark
 
-Commands run in bash, 80 columns wide, in UTC, in a directory of their own with the stores under fixtures/.
+Commands run in bash, on a terminal of 80 columns, in UTC, in a directory of their own with the stores
+under fixtures/.
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from functools import partial
 from pathlib import Path
 
@@ -39,16 +43,28 @@ def output(command: str, place: str, **extra: str) -> str:
     """What a person sees who is in the directory `place`, here called /data: standard output and error."""
     settings = {"COLUMNS": "80", "TZ": "UTC", "TERM": "dumb", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    main, screen = os.openpty()
+    fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with subprocess.Popen(
         ["bash", "-c", command],
         cwd=place,
         env={**os.environ, **settings, "PATH": path, **extra},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return done.stdout.replace(f"{place}/", "/data/")
+        stdin=subprocess.DEVNULL,
+        stdout=screen,
+        stderr=screen,
+    ):
+        os.close(screen)
+        shown = b"".join(iter(partial(_read, main), b""))
+    os.close(main)
+    return shown.decode().replace("\r\n", "\n").replace(f"{place}/", "/data/")
+
+
+def _read(terminal: int) -> bytes:
+    """What was written to a terminal; nothing when all who could write are gone."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
 
 
 def refreshed(block: re.Match[str], place: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from formats.tags_code import SCHEDULE_TOPIC
+
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECK_MAX_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
@@ -12,6 +14,12 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 OP_REMOVE_TAG = "d"
 """tag of an op message that settles half messages (`TransactionalMessageUtil#REMOVE_TAG`)"""
+
+
+def is_system_topic(name: str) -> bool:
+    """Whether brokers or clients keep a topic for delays, transactions, retries or dead letters."""
+    kept = {SCHEDULE_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, CHECK_MAX_TOPIC}
+    return name in kept or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def retry_topic(group: str) -> str:

@@ -7,7 +7,7 @@ what tests hold this against.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +70,10 @@ class MessageColumns:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def part(self, numbers: Ints) -> MessageColumns:
+        """Some of them, by the numbers of their rows; the rows are copies."""
+        return replace(self, rows=self.rows[numbers], hosts=self.hosts[numbers])
 
     def sizes(self) -> Ints:
         """Bytes of each record (`MessageExtEncoder#calMsgLength`), also put into `rows`.

@@ -40,6 +40,17 @@ class Group:
 
 GROUPS: dict[str, Group] = {
     "checkpoint": Group("The checkpoint: what it says, what the data proves, setting it."),
+    "offsets": Group(
+        "Stored offsets of consumer groups and delay levels: check, clamp, merge, compare.",
+        (
+            "rmqtool offsets audit /data/store",
+            "rmqtool offsets diff /data/store /backup/slave/store",
+        ),
+    ),
+    "config": Group(
+        "The JSON tables in config/ and their .bak: check, salvage.",
+        ("rmqtool config check /data/store", "rmqtool config salvage /data/store"),
+    ),
     "store": Group(
         "The message store from the shell: put and get messages without a broker.",
         (
@@ -93,6 +104,27 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
     "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "offsets audit": Entry(
+        "rmqtool.cli.offsets.audit",
+        "Check the stored offsets of consumer groups, delay levels and light queues against their queues.",
+    ),
+    "offsets clamp": Entry(
+        "rmqtool.cli.offsets.clamp",
+        "Set the offsets that lie outside their queues to a bound of the queue, or to a time.",
+    ),
+    "offsets merge": Entry(
+        "rmqtool.cli.offsets.merge",
+        "Merge the stored offsets of another store or table into those of STORE.",
+    ),
+    "offsets diff": Entry("rmqtool.cli.offsets.diff", "Compare the stored offsets of two stores or tables."),
+    "config check": Entry(
+        "rmqtool.cli.config.check",
+        "Check the JSON tables in config/ and their .bak: what each is, and which a broker would load.",
+    ),
+    "config salvage": Entry(
+        "rmqtool.cli.config.salvage",
+        "Write the tables in config/ that a broker would not load, from all that can be read of them.",
+    ),
     "store init": Entry(
         "rmqtool.cli.messagestore.init", "Make an empty store, which a broker or store put can fill."
     ),

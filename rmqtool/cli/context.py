@@ -55,7 +55,7 @@ class Context:
         self._spreadsheet = options.spreadsheet
         self.color = color_enabled(options.color, sys.stdout)
         self.zone = zone_of(options.tz)
-        self.console = Console(quiet=options.quiet, before_write=self._clear)
+        self.console = Console(quiet=options.quiet, before_write=self._clear, zone=self.zone)
         self.out = ByteOut(before_write=self._clear if is_terminal(sys.stdout) else None)
         """standard output as bytes, for `raw` and `hex`"""
         self._error_color = color_enabled(options.color, sys.stderr)
@@ -94,6 +94,17 @@ class Context:
 
         form = {"ndjson": NdjsonRows, "json": JsonRows}[self.format]
         return form(self.out, schema, int64_as_string=self.int64_as_string)
+
+    def findings(self, schema: str, stores: Sequence[str], *, several: bool) -> Rows:
+        """Where findings go. stores: as they were named; several: whether rows say whose they are."""
+        from rmqtool.output.finding_rows import COLUMNS, CSV_COLUMNS, FindingBlocks
+        from rmqtool.output.grid import Column
+
+        if self.format == "table" and self.look.width is not None:
+            return FindingBlocks(self.out, schema, self.look, self.console.closing, stores)
+        names = ["store"] if several else []
+        shown = [*map(Column, names), *COLUMNS]
+        return self.rows(schema, shown, csv_columns=[*names, *CSV_COLUMNS])
 
     def page(self) -> Page:
         """Where a command writes what is no listing, in table form."""

@@ -132,10 +132,8 @@ def _asked(path: str | None, store: StoreOptions, version: VersionOptions, opene
     from rmqtool.cli.opened import stopped_journal
     from rmqtool.recovery.advice import Invocation
 
-    options = ["--store-config", store.store_config] if store.store_config else []
-    options += [word for root in store.commitlog or () for word in ("--commitlog", root)]
     return Invocation(
-        str(resolve_store(path, store)), tuple(options), version.as_version, stopped_journal(opened)
+        str(resolve_store(path, store)), store.words, version.as_version, stopped_journal(opened)
     )
 
 

@@ -120,7 +120,7 @@ class Dump:
 
     def _write_rows(self, pieces: Iterable[Listed]) -> None:
         context = self._context
-        shown = columns(self._shape, context.zone, context.look.width)
+        shown = columns(self._shape, context.zone)
         inner = ("number", "body_position") if self._unwrap else ()
         keys = ["type", *self._shape.keys, *inner, *EVENT_KEYS]
         with context.rows(SCHEMA, shown, csv_columns=keys, banner=banner) as rows:

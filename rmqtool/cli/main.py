@@ -14,6 +14,7 @@ import typer
 import typer.main
 
 from rmqtool.cli.commands import LazyGroup
+from rmqtool.cli.invocation import remember
 from rmqtool.errors import ABANDONED, ExitCode, RmqtoolError
 from rmqtool.output.text import safe
 from rmqtool.secrets import hide
@@ -68,6 +69,7 @@ def _program(
 
 def run(argv: Sequence[str]) -> int:
     """Runs the program with these arguments and returns its exit code; every error ends here."""
+    remember(argv)
     try:
         code = _dispatch(list(argv))
         sys.stdout.flush()

@@ -154,6 +154,12 @@ class StoreOptions:
         """The file given with `--store-config`."""
         return None if self.store_config is None else Path(self.store_config)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """These options as they stand in a command line."""
+        config = ("--store-config", self.store_config) if self.store_config else ()
+        return (*config, *(word for root in self.commitlog or () for word in ("--commitlog", root)))
+
 
 @dataclass(frozen=True)
 class ReadOptions:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.cli.invocation import same_command, store_config
 from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 from rmqtool.store.coverage import reason_of, unreadable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
+    from rmqtool.output.page import Page
     from rmqtool.repair.plan import Change, Checked, Cost, Planned
 
 _COLUMNS = (
@@ -55,7 +57,7 @@ def show_plan(
     """Prints the plan in the form that was asked for."""
     schema = f"rmqtool.{order.command.replace(' ', '-')}/1"
     if context.format == "table":
-        _page(context, options, planned, outcome)
+        _page(context, options, planned, outcome, alone=order.alone)
         return
     with context.rows(schema, _COLUMNS, csv_columns=CSV_COLUMNS) as rows:
         rows.write_rows(change_row(one) for one in planned.plan.changes)
@@ -112,7 +114,9 @@ def _covered(outcome: Outcome) -> dict[str, Any]:
     return {"complete": not missing, **reason}
 
 
-def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
+def _page(
+    context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome, *, alone: bool
+) -> None:
     plan = planned.plan
     page = context.page()
     if plan.refusal is not None:
@@ -147,10 +151,9 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
             ("journal", outcome.journal),
             ("quarantine", outcome.quarantine),
             ("left out", _left_out(outcome)),
-            ("undo", outcome.journal and _undo(options, outcome.journal)),
-            ("next", _next(options, planned) if not outcome.applied else None),
         ]
     )
+    _next(page, options, planned, outcome, alone=alone)
     page.close()
 
 
@@ -193,7 +196,7 @@ def _tombstones(change: Change) -> list[str]:
     return [*reported, f"and {more} more (--format ndjson lists all)"] if more else reported
 
 
-def _costs(context: Context, page: Any, planned: Planned) -> None:
+def _costs(context: Context, page: Page, planned: Planned) -> None:
     plan = planned.plan
     as_broker = plan.parameters.get("policy") == "broker"
     lost = "Given up, as a broker does" if as_broker else "Lost under any policy"
@@ -223,7 +226,7 @@ def _costs(context: Context, page: Any, planned: Planned) -> None:
         )
 
 
-def _check(page: Any, checked: Checked) -> None:
+def _check(page: Page, checked: Checked) -> None:
     """How the result was checked, or what was found."""
     if checked.proven:
         page.heading("Checked before it was printed")
@@ -237,7 +240,7 @@ def _check(page: Any, checked: Checked) -> None:
         page.line(f"  and {checked.more} more")
 
 
-def _remains(page: Any, remains: Sequence[str]) -> None:
+def _remains(page: Page, remains: Sequence[str]) -> None:
     """Harm that stays when all is done."""
     if not remains:
         return
@@ -248,10 +251,51 @@ def _remains(page: Any, remains: Sequence[str]) -> None:
         page.line(f"  and {len(remains) - _MANY} more (--format json lists all)")
 
 
-def _next(options: ChangeOptions, planned: Planned) -> str | None:
+def _next(page: Page, options: ChangeOptions, planned: Planned, outcome: Outcome, *, alone: bool) -> None:
+    """What to do now: how the plan is carried out, or what follows when it was."""
+    plan = planned.plan
+    if outcome.applied:
+        _done(page, options, planned, outcome, alone=alone)
+        return
     if not planned.edits:
-        return None
-    if planned.plan.checked is not None and not planned.plan.checked.proven:
-        return "not to be carried out; rmqtool verify tells more about the store"
-    target = " ".join(map(shlex.quote, options.words)) or "--output DIR"
-    return f"the same command with {target} --apply" if options.apply is False else None
+        return
+    page.heading("Do next")
+    store = shlex.quote(escape_name(plan.store))
+    if plan.checked is not None and not plan.checked.proven:
+        page.command(f"rmqtool verify {store}")
+        page.words("tells more about the store: this plan is not to be carried out", "      ")
+        return
+    copy = (
+        "writes these files into DIR, new or empty" if alone else "makes a changed copy in DIR, new or empty"
+    )
+    ways = {
+        ("--output", "DIR"): f"{copy} in DIR, new or empty; the store itself is only read",
+        ("--in-place", "--backup", "DIR"): "changes the store itself, while no broker runs; "
+        "rmqtool undo DIR takes it back",
+    }
+    if options.words:
+        ways = {options.words: "carries it out"}
+    for words, why in ways.items():
+        saved = () if options.save_plan is None else ("--plan", options.save_plan)
+        page.command(same_command(*saved, *(() if options.words else words), "--apply"))
+        page.words(why, "      ")
+
+
+def _done(page: Page, options: ChangeOptions, planned: Planned, outcome: Outcome, *, alone: bool) -> None:
+    changes = len(planned.plan.changes)
+    count = f"{changes:,} {'change' if changes == 1 else 'changes'}"
+    where = f" in {outcome.output}" if outcome.output else ""
+    page.heading(
+        f"Done: {count} made{where}." if changes else "Done: there was nothing to change.", "bold green"
+    )
+    place = outcome.output or escape_name(planned.plan.store)
+    if alone and outcome.output:
+        page.words("Move the files into the store while no broker runs, then:")
+        place = escape_name(planned.plan.store)
+    page.command(shlex.join(["rmqtool", "doctor", place, *store_config()]))
+    page.words("is it safe to start this broker now?", "      ")
+    if outcome.output and not alone:
+        page.words("Then put the copy in the place of the store while no broker runs, with its owner.")
+    if outcome.journal:
+        page.command(_undo(options, outcome.journal))
+        page.words("takes it back, to the last byte", "      ")

@@ -56,7 +56,7 @@ class RecordOut:
     def __enter__(self) -> Self:
         if not self._whole:
             context = self._context
-            shown = columns(self._shape, context.zone, context.look.width)
+            shown = columns(self._shape, context.zone)
             shown[5:5] = [column for column in self._more.values() if column is not None]
             keys = ["type", *self._shape.keys, *self._more]
             self.rows = context.rows(self._schema, shown, csv_columns=keys)

@@ -64,40 +64,44 @@ def command(
     from rmqtool.check.levels import Level
     from rmqtool.check.verify import Verification
     from rmqtool.cli.opened import open_store
-    from rmqtool.output.tablerows import Column
 
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
     level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
     context = Context(output)
-    columns = [
-        Column("severity", style="yellow"),
-        Column("code", style="bold"),
-        Column("path"),
-        Column("position", right=True),
-        Column("physical_offset", "offset", right=True),
-        Column("message"),
-    ]
     paths: list[str | None] = [*stores] if stores else [None]
     # all of them before the first is read: a wrong path must not end a run that took hours
     all_opened = [open_store(context, path, store, as_kind=kind.as_kind) for path in paths]
     runs: list[Verification] = []
-    with context.rows(
-        "rmqtool.verify/1",
-        columns,
-        csv_columns=["severity", "code", "path", "position", "length", "physical_offset", "message"],
-    ) as rows:
+    several = len(paths) > 1
+    named = [str(opened.given) for opened in all_opened]
+    with context.findings("rmqtool.verify/1", named, several=several) as rows:
         rows.covered = lambda: _summary(runs)
         rows.left = lambda reason: _left(runs, paths, reason)
         for opened in all_opened:
             with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
                 run = Verification(opened, read.of_log(opened, progress.advance), level)
                 runs.append(run)
-                several = {"store": str(opened.given)} if stores and len(stores) > 1 else {}
+                whose = {"store": str(opened.given)} if several else {}
                 for one in run.findings():
-                    rows.write_rows([one.row() | several])
+                    rows.write_rows([one.row() | whose])
         rows.finish(_summary(runs))
+    if context.format == "table":
+        _say_next(context, runs, store)
     return _exit_code(runs, fail_on)
+
+
+def _say_next(context: Context, runs: list[Verification], options: StoreOptions) -> None:
+    """What to do about the findings, of the first store that has some."""
+    from rmqtool.recovery.advice import Invocation, advise_findings
+    from rmqtool.store.layout import StoreForm
+
+    for run in runs:
+        whole = run.store.form is StoreForm.STORE
+        asked = Invocation(str(run.store.given), options.words)
+        if advice := advise_findings(run.tally.by_code, run.tally.by_severity, asked if whole else None):
+            context.console.do_next([(one.command, one.why) for one in advice])
+            break
 
 
 def _summary(runs: list[Verification]) -> dict[str, Any]:

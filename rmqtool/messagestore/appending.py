@@ -264,6 +264,14 @@ class Appender:
             raise NotAppendedError(PutStatus.CREATE_MAPPED_FILE_FAILED, str(error)) from error
 
     def _encoded(self, record: Prepared, queue_id: int, slot: int, physical: int, now: int) -> bytes:
+        try:
+            return self.encoded(record, queue_id, slot, physical, now)
+        except NotAppendedError:
+            self.entered = 0.0
+            raise
+
+    def encoded(self, record: Prepared, queue_id: int, slot: int, physical: int, now: int) -> bytes:
+        """A record for its place, stored at `now` (ms). Raises `NotAppendedError`."""
         sent = now if record.born_timestamp is None else record.born_timestamp
         try:
             raw = encode_record(
@@ -277,7 +285,6 @@ class Appender:
                 record.tail,
             )
         except FormatError as error:
-            self.entered = 0.0
             raise NotAppendedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
         return crc_trailer.seal(raw) if self._trailer else raw
 

@@ -136,6 +136,12 @@ class Dispatching:
         if self.on_wake is not None:
             self.on_wake()
 
+    def announce(self) -> None:
+        """Queues in memory have grown, of which the log knows nothing."""
+        if self.waiting:
+            with self.arrived:
+                self.arrived.notify_all()
+
     def wait(self, seconds: float) -> None:
         """Until queues have grown, at most so long."""
         with self.arrived:

@@ -14,6 +14,7 @@ from formats.commitlog import MAX_PROPERTIES_LENGTH, TOPIC_LENGTH, overhead
 from formats.primitives import sizeof
 from rmqtool.broker.encoder import header_packer
 from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.messages import IllegalMessageError
 from rmqtool.messagestore.records import host_flags, own_properties
 from rmqtool.scan.crc import crc32
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rmqtool.messagestore.appending import Appender
+    from rmqtool.messagestore.memory.log import MemoryLog
     from rmqtool.messagestore.messages import Message
     from rmqtool.messagestore.records import RecordMaker
     from rmqtool.messagestore.topics import Topics
@@ -29,27 +31,31 @@ if TYPE_CHECKING:
 
 
 class _Shape(NamedTuple):
-    """What the records of a topic share. beside: bytes of one beside body and properties."""
+    """What the records of a topic share.
+
+    beside: bytes of one beside body and properties. memory: it is kept in memory.
+    """
 
     topic: TopicConfig
     queues: int
     magic: int
     raw: bytes
     beside: int
+    memory: bool
 
 
 class PlainPuts:
     """Puts plain messages."""
 
-    def __init__(self, maker: RecordMaker, topics: Topics, appender: Appender) -> None:
-        self._maker, self._topics, self._appender = maker, topics, appender
+    def __init__(self, maker: RecordMaker, topics: Topics, appender: Appender, memory: MemoryLog) -> None:
+        self._maker, self._topics, self._appender, self._memory = maker, topics, appender, memory
         self._flags = host_flags(maker.host, maker.host)
         self._pack: Callable[..., bytes] = header_packer(self._flags)
         self._shapes: dict[str, _Shape] = {}
         self._on = not (maker.trailer or maker.further.on)
 
     def put(self, message: Message) -> tuple[int, int, int, int, str] | None:
-        """Queue, queue offset, physical offset, end and id of a message that is stored now.
+        """Queue, queue offset, physical offset, end (0 in memory) and id of a message that is stored now.
 
         None for an odd one, with which nothing has happened.
         """
@@ -59,7 +65,7 @@ class PlainPuts:
             shape = self._shape(name)
         if shape is None or type(body) is not bytes or message.properties or message.born_host is not None:
             return None
-        topic, queues, magic, named, beside = shape
+        topic, queues, magic, named, beside, in_memory = shape
         maker, length = self._maker, len(body)
         uniq_key = message.uniq_key or maker.uniq_keys.next_key()
         text, count = own_properties(uniq_key, message.keys, message.tags)
@@ -84,6 +90,20 @@ class PlainPuts:
         crc, (ip, port) = crc32(body), maker.host
         if queue_id is None:
             queue_id = self._topics.next_queue(topic)
+        if in_memory:
+
+            def encode(slot: int, address: int, now: int) -> bytes:
+                head = self._pack(
+                    size, magic, crc, queue_id, message.flag, slot, address, self._flags,
+                    now if born is None else born, ip, port, now, ip, port, 0, 0, length,
+                )  # fmt: skip
+                return b"".join((head, body, tail))
+
+            try:
+                place = self._memory.append(name, queue_id, size, encode)
+            except (NotAppendedError, struct.error):
+                return None
+            return queue_id, place.queue_offset, place.physical_offset, 0, uniq_key
         appender, log = self._appender, self._appender.log
         key = name, queue_id
         with appender.lock:
@@ -114,5 +134,5 @@ class PlainPuts:
         except IllegalMessageError:
             return None
         beside = overhead(magic, self._flags) - sizeof(TOPIC_LENGTH[magic]) + len(raw)
-        made = self._shapes[name] = _Shape(topic, topic.write_queue_nums, magic, raw, beside)
+        made = self._shapes[name] = _Shape(topic, topic.write_queue_nums, magic, raw, beside, topic.memory)
         return made

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from rmqtool.broker.get_message import GetMessageStatus, Pull, pull
+from rmqtool.broker.get_message import GetMessageStatus, Pull, ServedQueue, pull
 from rmqtool.broker.offset_by_time import broker_offset
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.broker.get_message import Delivered, Passes, PullLimits
-    from rmqtool.broker.offset_by_time import Boundary
+    from rmqtool.broker.offset_by_time import Boundary, TimedQueue
     from rmqtool.broker.start import AnyQueue, Key
     from rmqtool.broker.traits import Traits
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.messagestore.queue_reader import UnitFiles
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.bytes import Window
 
     Ints = npt.NDArray[np.int64]
     Data = TypeVar("Data", bytes, memoryview)
+    Made = TypeVar("Made")
 
 _NEAR = 16 << 10
 """bytes between two records up to which those between them are read, too"""
@@ -51,38 +53,68 @@ def subscription_of(tags: str | None, sql92: str | None) -> Subscription | None:
     return None if made is None or made.takes_all else made
 
 
+class ReadLog(Protocol):
+    """What a reader asks of a log; `LogReader` says what each answers."""
+
+    @property
+    def segment_size(self) -> int:
+        """Bytes of a segment."""
+        ...
+
+    def path_of(self, base: int) -> str:
+        """The segment that begins at `base`."""
+        ...
+
+    def read(self, physical_offset: int, size: int) -> Window:
+        """Bytes of one segment."""
+        ...
+
+    def copy(self, physical_offset: int, size: int) -> bytes:
+        """The bytes of `read`."""
+        ...
+
+    def copies(self, delivered: Sequence[Delivered]) -> list[bytes]:
+        """The bytes of `records`."""
+        ...
+
+    def records(self, delivered: Sequence[Delivered]) -> list[memoryview]:
+        """Records that are delivered."""
+        ...
+
+    def record(self, physical_offset: int) -> bytes | None:
+        """The record that begins there."""
+        ...
+
+    def settled(self, work: Callable[[], Made]) -> Made:
+        """Does what reads windows."""
+        ...
+
+
+class ReadQueue(ServedQueue, Protocol):
+    """A queue of messages that lie in such a log."""
+
+    @property
+    def batch(self) -> bool:
+        """Whether units are of 46 bytes."""
+        ...
+
+
 class Reader:
-    """Reads what is dispatched. queues: by topic and queue id.
+    """Reads queues; what they are a subclass says.
 
     reads_slave: a slave may be suggested (`PullMessageProcessor#processRequest`).
     """
 
-    def __init__(
-        self,
-        log: LogReader,
-        files: UnitFiles,
-        queues: Mapping[Key, AnyQueue],
-        traits: Traits,
-        limits: PullLimits,
-        kernels: Kernels,
-        reads_slave: bool,
-    ) -> None:
-        self._log, self._files, self._queues = log, files, queues
-        self._traits, self._limits, self._kernels = traits, limits, kernels
-        self._reads_slave = reads_slave
-        self._readers: dict[Key, QueueReader] = {}
+    def __init__(self, log: ReadLog, limits: PullLimits, kernels: Kernels, *, reads_slave: bool) -> None:
+        self._log, self._limits, self._kernels, self._reads_slave = log, limits, kernels, reads_slave
 
-    def queue(self, topic: str, queue_id: int) -> QueueReader | None:
+    def queue(self, topic: str, queue_id: int) -> ReadQueue | None:
         """A queue, None where there is none."""
-        key = topic, queue_id
-        found = self._queues.get(key)
-        if found is None:
-            self._readers.pop(key, None)
-            return None
-        reader = self._readers.get(key)
-        if reader is None or reader.queue is not found:
-            reader = self._readers[key] = QueueReader(found, self._log, self._traits, self._files)
-        return reader
+        raise NotImplementedError
+
+    def _timed(self, queue: Any) -> TimedQueue:
+        """A queue as the search for an offset by time asks for it."""
+        raise NotImplementedError
 
     def pull(
         self,
@@ -166,7 +198,7 @@ class Reader:
         while (found := self.queue(topic, queue_id)) is not None:
             floor = found.min_offset
             try:
-                return broker_offset(TimedReader(found, self._files), timestamp, boundary)
+                return broker_offset(self._timed(found), timestamp, boundary)
             except StoreIOError:
                 if found.min_offset == floor:
                     raise  # nothing has expired meanwhile
@@ -200,7 +232,7 @@ class Reader:
             batches.append(to_batch(records, base=base, path=path, kernels=self._kernels, columns=columns))
         return pa.Table.from_batches(batches, table_schema(columns))
 
-    def _stretches(self, view: QueueReader, offset: int, limit: int) -> Iterator[tuple[Records, int, str]]:
+    def _stretches(self, view: ReadQueue, offset: int, limit: int) -> Iterator[tuple[Records, int, str]]:
         at, end = max(offset, view.min_offset), min(view.max_offset, offset + limit)
         while at < end:
             found = view.slice_from(at, end - at)
@@ -238,3 +270,37 @@ class Reader:
             count = self._kernels.records_at(window, places, position, size, base, int(Check.ALL), rows)
             if count:
                 yield Records(rows[:count], window, position), base, self._log.path_of(base)
+
+
+class StoredReader(Reader):
+    """Reads what is dispatched into queues on disk. queues: by topic and queue id."""
+
+    def __init__(
+        self,
+        log: LogReader,
+        files: UnitFiles,
+        queues: Mapping[Key, AnyQueue],
+        traits: Traits,
+        limits: PullLimits,
+        kernels: Kernels,
+        *,
+        reads_slave: bool,
+    ) -> None:
+        super().__init__(log, limits, kernels, reads_slave=reads_slave)
+        self._stored, self._files, self._queues, self._traits = log, files, queues, traits
+        self._readers: dict[Key, QueueReader] = {}
+
+    def queue(self, topic: str, queue_id: int) -> QueueReader | None:
+        """A queue, None where there is none."""
+        key = topic, queue_id
+        found = self._queues.get(key)
+        if found is None:
+            self._readers.pop(key, None)
+            return None
+        reader = self._readers.get(key)
+        if reader is None or reader.queue is not found:
+            reader = self._readers[key] = QueueReader(found, self._stored, self._traits, self._files)
+        return reader
+
+    def _timed(self, queue: Any) -> TimedReader:
+        return TimedReader(queue, self._files)

@@ -64,6 +64,7 @@ EXTRA: dict[str, Any] = {
     "haSlaveFallbehindMax": 256 << 20,
     "slaveTimeout": 3_000,
     "inSyncReplicas": 1,
+    "memoryTopicMaxBytes": 0,
 }
 """settings beside those of `StoreConfig` that count, with their defaults"""
 WITHOUT_EFFECT = frozenset(
@@ -139,6 +140,8 @@ class StoreSettings:
     most_behind: int = 256 << 20
     """`haSlaveFallbehindMax`, before 5.0"""
     in_sync_replicas: int = 1
+    memory_bytes: int = 0
+    """`memoryTopicMaxBytes`, our own: bytes of messages in memory; 0: 75 % of what is available"""
 
     @property
     def slave(self) -> bool:
@@ -205,7 +208,14 @@ def settings_from(given: Given) -> StoreSettings:
         values["slaveTimeout"] / 1000,
         values["haSlaveFallbehindMax"],
         values["inSyncReplicas"],
+        _at_least_0("memoryTopicMaxBytes", values["memoryTopicMaxBytes"]),
     )
+
+
+def _at_least_0(name: str, value: int) -> int:
+    if value < 0:
+        raise UsageError(f"{name}={value} is below 0")
+    return value
 
 
 def _timing(config: StoreConfig) -> Timing:

@@ -7,19 +7,25 @@ import threading
 import time
 import weakref
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from rmqtool.broker.offset_by_time import Boundary
-from rmqtool.errors import RmqtoolError, StoreClosedError, StoreIOError, UsageError
+from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
+from rmqtool.messagestore.background import Background
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
 from rmqtool.messagestore.expiry import Expiry
-from rmqtool.messagestore.flushing import CommitService, Flusher, FlushService, Periodic
+from rmqtool.messagestore.flushing import Flusher
 from rmqtool.messagestore.loading import Loader
 from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_reader import LogReader
+from rmqtool.messagestore.memory.keys import RoutedKeys
+from rmqtool.messagestore.memory.log import MemoryLog
+from rmqtool.messagestore.memory.reading import MemoryReader
+from rmqtool.messagestore.memory.routing import RoutedAppender, RoutedReader
+from rmqtool.messagestore.memory.table import MemoryTable
 from rmqtool.messagestore.messages import (
     Ack,
     AppendContext,
@@ -31,7 +37,7 @@ from rmqtool.messagestore.messages import (
 )
 from rmqtool.messagestore.opening import find, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
-from rmqtool.messagestore.reading import Reader, subscription_of
+from rmqtool.messagestore.reading import StoredReader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
 from rmqtool.messagestore.replication.calls import Replication, ReplicationCalls
 from rmqtool.messagestore.replication.replicas import Replicas
@@ -41,7 +47,7 @@ from rmqtool.messagestore.services.engine import Engine
 from rmqtool.messagestore.services.running import Services
 from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
-from rmqtool.messagestore.statistics import Statistics, publish, withdraw
+from rmqtool.messagestore.statistics import Statistics
 from rmqtool.messagestore.store_pool import StorePool
 from rmqtool.messagestore.topics import Topics
 from rmqtool.messagestore.warm_up import WarmUp
@@ -58,14 +64,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.messagestore.expiry import Expired
+    from rmqtool.messagestore.memory.log import MemoryUse
     from rmqtool.messagestore.messages import StoredMessage
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
     from rmqtool.messagestore.statistics import StoreStatistics
     from rmqtool.store.config import StoreConfig
 
-_CHECKPOINT = 1.0
-"""seconds between two checkpoints, as since 5.0"""
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
 
@@ -89,6 +94,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._start, self.root, self.release = opened.start, str(opened.store.root), opened.release
         config, start, folder = settings.config, opened.start, opened.held.folder
         self._state = StateFiles(opened.held, of_5=start.traits.abort_is_written)
+        kept = self._kept = MemoryTable(opened.store, self._state, start.queues)
         self.topics = Topics(
             topics_of(opened),
             self._state,
@@ -96,6 +102,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             queues=settings.default_queues,
             typed=start.traits.typed_queues,
             undrained=self._undrained,
+            kept=kept,
         )
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
@@ -104,8 +111,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._log.clear_tail()
         self._flusher = Flusher(self._log)
         reader = LogReader(opened.places.at, start.log)
-        self._sync = settings.sync_flush
-        shows_flushed = self._sync and start.traits.confirms_flushed
+        shows_flushed = settings.sync_flush and start.traits.confirms_flushed
         self._dispatching = Dispatching(
             start,
             reader,
@@ -119,18 +125,35 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
         appender = Appender(self._log, offsets, kernels, maker, clock=clock)
+        memory = self._memory = MemoryLog(
+            settings.memory_bytes,
+            kernels,
+            start.traits,
+            kept.begin,
+            clock=clock,
+            trailer=maker.trailer,
+            arrived=self._dispatching.announce,
+        )
+        self.topics.on_delete = memory.forget
         replicas = Replicas(settings.replica_rule(opened.release))
         acknowledging = Acknowledging(
-            self._flusher, replicas, synced=self._sync, timeout=settings.sync_flush_timeout
+            self._flusher, replicas, synced=settings.sync_flush, timeout=settings.sync_flush_timeout
         )
-        dispatching, places, lock = self._dispatching, opened.places, appender.lock
-        replicated = StoreLog(self._log, places, dispatching, lock, self._flusher, kernels, synced=self._sync)
+        replicated = StoreLog(
+            self._log,
+            opened.places,
+            self._dispatching,
+            appender.lock,
+            self._flusher,
+            kernels,
+            synced=settings.sync_flush,
+        )
         self._replication = Replication(settings, replicated, replicas)
         self._writer = Writer(
             settings,
             maker,
             self.topics,
-            appender,
+            RoutedAppender(appender, memory, self.topics),
             acknowledging,
             self._dispatching,
             self._refusal,
@@ -138,9 +161,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         )
         units = UnitFiles(folder)
         self._keys = KeyReader(folder, reader, self._dispatching, opened.index, kernels)
-        self._reader = Reader(
-            reader, units, start.queues, start.traits, settings.limits, kernels, settings.reads_slave
+        limits = settings.limits
+        stored = StoredReader(
+            reader, units, start.queues, start.traits, limits, kernels, reads_slave=settings.reads_slave
         )
+        self._routed_keys = RoutedKeys(self._keys, memory, self.topics)
+        self._reader = RoutedReader(stored, MemoryReader(memory, limits), self.topics)
         self._expiry = Expiry(
             folder,
             opened.places,
@@ -153,26 +179,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             units,
             clock,
         )
-        self._services = Services(
-            Engine(
-                opened.store,
-                opened.release,
-                settings,
-                self._state,
-                self.topics,
-                maker,
-                self._writer,
-                self._reader,
-                reader,
-                self._dispatching.catch_up,
-                self._flusher.flush_all,
-                clock,
-                start.clean,
-                kernels,
-                self.get,
-                self._dispatching.wait,
-            )
-        )
+        self._services = Services(self._engine(maker, reader, clock))
         self._why_closed: str | None = None
         self._closing = threading.Lock()
         stack.callback(units.close)
@@ -180,12 +187,46 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         stack.callback(reader.close)
         self._state.mark_lock()
         self._state.begin()
-        self._begin(config, stack)
+        self._begin(stack)
         if deliver and not settings.slave:
             stack.callback(self._services.end)
             self._services.deliver()
         self._stack = stack.pop_all()
         _open_stores.add(self)
+
+    def _engine(self, maker: RecordMaker, reader: LogReader, clock: Callable[[], int]) -> Engine:
+        opened, dispatching = self._opened, self._dispatching
+        return Engine(
+            opened.store,
+            opened.release,
+            self._settings,
+            self._state,
+            self.topics,
+            maker,
+            self._writer,
+            self._reader,
+            reader,
+            dispatching.catch_up,
+            self._flusher.flush_all,
+            clock,
+            opened.start.clean,
+            opened.start.reading.kernels,
+            self.get,
+            dispatching.wait,
+        )
+
+    def _begin(self, stack: ExitStack) -> None:
+        """Starts what works beside it. stack: ends that, also where something fails meanwhile."""
+        log, flusher, dispatching = self._log, self._flusher, self._dispatching
+        self._background = Background(
+            self._settings, self._opened, log, flusher, dispatching, self._state, self._statistics, stack
+        )
+        dispatching.begin()
+        stack.callback(dispatching.stop)
+        if not self._start.clean:
+            self._expiry.follow()  # a kill may have cut it off; a broker does that a minute later
+        self._expiry.begin()
+        stack.callback(self._expiry.close)
 
     def _pool(self) -> StorePool | None:
         config = self._settings.config
@@ -197,44 +238,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
     def _warm_up(self) -> WarmUp | None:
         one = self._settings
         return WarmUp(one.warmed_pages if one.sync_flush else 0) if one.warms_up else None
-
-    def _begin(self, config: Any, stack: ExitStack) -> None:
-        """Starts what works in the background. stack: ends it, also where something fails meanwhile."""
-        self._flushing = (
-            None
-            if self._sync
-            else FlushService(
-                self._flusher,
-                config.flush_interval_commit_log / 1000,
-                config.flush_commit_log_least_pages,
-                config.flush_commit_log_thorough_interval / 1000,
-            )
-        )
-        self._commits = (
-            CommitService(
-                self._log,
-                config.commit_interval_commit_log / 1000,
-                config.commit_commit_log_least_pages,
-                config.commit_commit_log_thorough_interval / 1000,
-            )
-            if self._pooled
-            else None
-        )
-        for service in (self._flushing, self._commits):
-            if service is not None:
-                stack.callback(service.close)
-        self._queues_synced = time.monotonic()
-        self._logical = int(self._start.checkpoint.logics_msg_timestamp)
-        self._physical = int(self._start.checkpoint.physic_msg_timestamp)
-        self._indexed = self._index_timestamp()
-        self._checkpoints = Periodic("rmqtool-checkpoint", _CHECKPOINT, self._keep_checkpoint)
-        stack.callback(self._checkpoints.close)
-        self._dispatching.begin()
-        stack.callback(self._dispatching.stop)
-        if not self._start.clean:
-            self._expiry.follow()  # a kill may have cut it off; a broker does that a minute later
-        self._expiry.begin()
-        stack.callback(self._expiry.close)
 
     @classmethod
     def open(
@@ -401,9 +404,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         `StoreIOError`, `UnreadableError`.
         """
         self._ready(topic, 0, 0, None)
+        keys = self._routed_keys
         if isinstance(key, str):
-            return self._keys.find(topic, key, limit, begin, end)
-        return self._keys.find_each(topic, key, limit, begin, end)
+            return keys.find(topic, key, limit, begin, end)
+        return keys.find_each(topic, key, limit, begin, end)
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
         """The queue offset that a broker answers for a point in time (ms): `lower` or `upper` boundary.
@@ -419,8 +423,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
     def offsets(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Offset of the first message of a queue, and of the next one; 0 and 0 without such a queue."""
         self._ready(topic, queue_id, 0, None)
-        queue = self._reader.queue(topic, queue_id)
-        return (0, 0) if queue is None else (max(queue.min_offset, 0), queue.max_offset)
+        return self._reader.bounds(topic, queue_id)
 
     def segments(self) -> int:
         """How many segments of the log are in use."""
@@ -436,7 +439,13 @@ class MessageStore(ServiceCalls, ReplicationCalls):
     def queues(self) -> list[tuple[str, int]]:
         """Topic and number of every queue."""
         self._ready("", 0, 0, None)
-        return sorted(self._start.queues)
+        return sorted({*self._start.queues, *self._memory.queues(self.topics.memory)})
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What the topics in memory hold."""
+        self._demand_open()
+        return self._memory.use
 
     @property
     def config(self) -> StoreConfig:
@@ -469,7 +478,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         with dispatching.arrived:
             dispatching.waiting += 1
             try:
-                while self._end_of(topic, queue_id) <= offset and self._why_closed is None:
+                while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
                     left = until - time.monotonic()
                     if left <= 0:
                         break
@@ -477,10 +486,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             finally:
                 dispatching.waiting -= 1
         self._demand_open()
-
-    def _end_of(self, topic: str, queue_id: int) -> int:
-        queue = self._start.queues.get((topic, queue_id))
-        return 0 if queue is None else queue.max_offset
 
     def _refusal(self) -> IllegalMessageError | None:
         """Why nothing can be stored now. Raises `StoreClosedError`."""
@@ -491,8 +496,8 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         if self._writer.busy:
             return IllegalMessageError(PutStatus.OS_PAGE_CACHE_BUSY, "a put has not ended for too long")
         error: Exception | None = self._flusher.error or self._dispatching.error
-        if error is None and self._commits is not None:
-            error = self._commits.error
+        if error is None:
+            error = self._background.error
         if error is None and self._expiry.full:
             return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "the disk is full")
         if error is None:
@@ -528,37 +533,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._demand_open()
         return self._flusher.flush_all()
 
-    def _keep_checkpoint(self) -> None:
-        """What brokers write every second, with queues that are synced less often."""
-        interval = self._settings.config.flush_consume_queue_thorough_interval / 1000
-        before = self._physical, self._logical
-        try:
-            if time.monotonic() - self._queues_synced >= interval:
-                self._sync_queues()
-            self._physical = max(self._physical, self._flusher.timestamp)
-            if before != (self._physical, self._logical):
-                self._write_checkpoint()
-        except RmqtoolError as error:
-            self._dispatching.error = error
-        self._statistics.tick()
-        publish(self._opened.held.folder, self._statistics.now())
-
-    def _sync_queues(self) -> None:
-        dispatching = self._dispatching
-        with dispatching.lock:
-            stamp, indexed = dispatching.timestamp, self._index_timestamp()
-            dispatching.files.sync()
-        self._logical, self._indexed = max(self._logical, stamp), indexed
-        self._queues_synced = time.monotonic()
-
-    def _index_timestamp(self) -> int:
-        index = self._opened.index
-        return 0 if index is None else index.timestamp
-
-    def _write_checkpoint(self) -> None:
-        confirm = max(self._start.confirm, 0)
-        self._state.checkpoint(self._physical, self._logical, self._indexed, confirm)
-
     def close(self) -> None:
         """Stops in the broker's order (`BrokerController#shutdown`); again, nothing happens.
 
@@ -580,21 +554,16 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         with self._stack:
             self._replication.end_following()
             self._expiry.close()
-            self._checkpoints.close()
-            withdraw(self._opened.held.folder)
-            for service in (self._flushing, self._commits):
-                if service is not None:
-                    service.close()
+            self._background.close_checkpoints()
+            self._background.close_flushing()
             self._writer.close()
             self._replication.end_sending()
             flushed = self._flusher.flush_all()
             self._dispatching.stop()
             self._dispatching.catch_up()
             self._dispatching.close()
-            self._physical = max(self._physical, self._flusher.timestamp)
-            self._logical = max(self._logical, self._dispatching.timestamp)
-            self._indexed = self._index_timestamp()
-            self._write_checkpoint()
+            self._background.last_checkpoint()
+            self._kept.save(self.topics.memory, self._memory.offsets)
             if not flushed:
                 raise StoreIOError(f"{self.root}: what was put last may be lost: {self._flusher.error}")
             if self._cleared() and not self._dispatching.behind:

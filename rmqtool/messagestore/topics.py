@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.system_topics import is_system_topic
 from rmqtool.errors import UsageError
 from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.names import escape_name, names_directory
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.messagestore.memory.table import MemoryTable
     from rmqtool.messagestore.state_files import StateFiles
 
 _FILE = "topics.json"
@@ -38,7 +40,7 @@ class Topics:
     """By name. create: whether a message for an unknown topic makes it. queues: of the topic made so.
 
     typed: the release knows types of queues. undrained: which of these queues of a topic hold messages that
-    were not consumed.
+    were not consumed. kept: our own table of those in memory.
 
     Changes are on disk when a call returns.
     """
@@ -52,6 +54,7 @@ class Topics:
         queues: int,
         typed: bool,
         undrained: Callable[[str, range], list[int]],
+        kept: MemoryTable,
     ) -> None:
         self._all = dict(known)
         self._files, self._create, self._queues = files, create, min(queues, _CLIENT_QUEUES)
@@ -59,6 +62,11 @@ class Topics:
         self._turns: dict[str, Iterator[int]] = {}
         self._guard = threading.Lock()
         self._version = 0
+        self._kept = kept
+        self.on_delete: Callable[[str], object] | None = None
+        """called with the name of a topic that is gone"""
+        self.memory = _in_memory(self._all)
+        """names of those whose messages are kept in memory only"""
 
     def __iter__(self) -> Iterator[TopicConfig]:
         return iter(list(self._all.values()))
@@ -81,14 +89,15 @@ class Topics:
         write_queues: int | None = None,
         perm: int | None = None,
         attributes: Mapping[str, str] | None = None,
+        memory: bool | None = None,
         force: bool = False,
     ) -> TopicConfig:
         """Makes a topic or changes what is given of it. perm: 2 write, 4 read, 6 both.
 
         Fewer read queues are refused while queues that would go hold messages that a consumer group has not
         consumed, or nobody has; force: shrink all the same. attributes: `queue.type` BatchCQ, since 5.0 and
-        for new topics only, makes a client's batch one record (`put_batch`). Raises `UsageError` for what
-        cannot be, `StoreIOError`.
+        for new topics only, makes a client's batch one record (`put_batch`). memory: messages are kept in
+        memory only, for new topics. Raises `UsageError` for what cannot be, `StoreIOError`.
         """
         if not names_directory(name):
             raise UsageError(f"{escape_name(name)}: a topic can have no such name")
@@ -112,8 +121,10 @@ class Topics:
                 read_queue_nums=before.read_queue_nums if read_queues is None else read_queues,
                 write_queue_nums=before.write_queue_nums if write_queues is None else write_queues,
                 attributes=before.attributes if attributes is None else dict(attributes),
+                memory=before.memory if memory is None else memory,
             )
             self._check_type(name, made)
+            self._check_memory(name, made)
             self._save({**self._all, name: made})
         return made
 
@@ -125,6 +136,13 @@ class Topics:
         before = self._all.get(name)
         if before is not None and before.attributes.get(QUEUE_TYPE, _TYPES[0]) != wanted:
             raise UsageError(f"{QUEUE_TYPE} of topic {name} cannot change")
+
+    def _check_memory(self, name: str, made: TopicConfig) -> None:
+        before = self._all.get(name)
+        if before is not None and before.memory != made.memory:
+            raise UsageError(f"topic {name} cannot move between memory and disk: delete it and make it again")
+        if made.memory and (is_system_topic(name) or made.queue_type == BATCH_QUEUE):
+            raise UsageError(f"topic {name} cannot be kept in memory")
 
     def is_batch(self, topic: TopicConfig) -> bool:
         """A client's batch for it is one record."""
@@ -145,6 +163,8 @@ class Topics:
             gone = len(left) < len(self._all)
             if gone:
                 self._save(left)
+        if gone and self.on_delete is not None:
+            self.on_delete(name)
         return gone
 
     def for_message(self, name: str) -> TopicConfig | None:
@@ -172,8 +192,11 @@ class Topics:
     def _save(self, topics: dict[str, TopicConfig]) -> None:
         """The table as it is from now on; nothing changes where it cannot be written."""
         self._version += 1
+        memory = _in_memory(topics)
+        if memory != self.memory:
+            self._kept.save(memory)
         self._files.table(_FILE, self._document(topics))
-        self._all = topics
+        self._all, self.memory = topics, memory
 
     def _document(self, topics: dict[str, TopicConfig]) -> dict[str, Any]:
         table = {
@@ -186,8 +209,13 @@ class Topics:
                 "topicName": one.name,
                 "topicSysFlag": one.topic_sys_flag,
                 "writeQueueNums": one.write_queue_nums,
+                **({"memory": True} if one.memory else {}),
             }
             for one in topics.values()
         }
         version = {"counter": self._version, "stateVersion": 0, "timestamp": int(time.time() * 1000)}
         return {"dataVersion": version, "topicConfigTable": table}
+
+
+def _in_memory(topics: Mapping[str, TopicConfig]) -> frozenset[str]:
+    return frozenset(name for name, one in topics.items() if one.memory)

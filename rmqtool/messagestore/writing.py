@@ -14,7 +14,7 @@ import numpy as np
 
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.acknowledging import FutureAcks
-from rmqtool.messagestore.appending import Appender, NotAppendedError, Place
+from rmqtool.messagestore.appending import NotAppendedError, Place
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
 from rmqtool.messagestore.plain import PlainPuts
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.encoder import MessageColumns
     from rmqtool.messagestore.acknowledging import Acknowledging
     from rmqtool.messagestore.dispatching import Dispatching
+    from rmqtool.messagestore.memory.routing import RoutedAppender
     from rmqtool.messagestore.records import Prepared, RecordMaker
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.messagestore.statistics import Statistics
@@ -53,7 +54,7 @@ class Writer:
         settings: StoreSettings,
         maker: RecordMaker,
         topics: Topics,
-        appender: Appender,
+        appender: RoutedAppender,
         acknowledging: Acknowledging,
         dispatching: Dispatching,
         refusal: Callable[[], IllegalMessageError | None],
@@ -62,7 +63,7 @@ class Writer:
         self._settings, self._topics = settings, topics
         self._maker, self._appender, self._dispatching = maker, appender, dispatching
         self._acknowledging = acknowledging
-        self._plain, self._host = PlainPuts(maker, topics, appender), maker.host
+        self._plain, self._host = PlainPuts(maker, topics, appender.stored, appender.memory), maker.host
         self._waits = acknowledging.waits
         self._futures = FutureAcks(acknowledging)
         self._refusal, self._statistics = refusal, statistics
@@ -74,8 +75,9 @@ class Writer:
             done = self._plain.put(message)
             if done is not None:
                 queue_id, slot, physical, end, uniq_key = done
-                self._dispatching.wake()
-                status = self._acknowledging.wait(end) if self._waits else PutStatus.PUT_OK
+                if end:
+                    self._dispatching.wake()
+                status = self._acknowledging.wait(end) if self._waits and end else PutStatus.PUT_OK
                 self._statistics.put(1, began)
                 return _ack_of((status, message.topic, queue_id, slot, physical, uniq_key, self._host, ""))
         appended = self._append(message, context)
@@ -95,7 +97,7 @@ class Writer:
             future.set_result(appended)
             return future
         queue_id, record, place = appended
-        if not self._waits or not record.waits:
+        if not self._waits or not record.waits or not place.end:
             self._statistics.put(1, began)
             future.set_result(self._ack(message, queue_id, record, place, PutStatus.PUT_OK))
             return future
@@ -209,16 +211,16 @@ class Writer:
             return None
         physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
         stored = int((physical >= 0).sum())
-        status = self._settled_to(self._appender.end) if stored else PutStatus.PUT_OK
+        status = self._settled_to(self._appender.end_of(batch.keys)) if stored else PutStatus.PUT_OK
         self._statistics.put(stored, began)
         acks = acks_of(given, batch, physical, status, self._maker.host)
-        for number in range(stored, len(given)):
+        for number in np.flatnonzero(physical < 0).tolist():
             acks[number] = self._failed(given[number], failed, why)
         return acks
 
     def _settled_to(self, end: int) -> PutStatus:
-        """Waits for what puts wait for."""
-        return self._acknowledging.wait(end) if self._waits else PutStatus.PUT_OK
+        """Waits for what puts wait for; 0: for nothing, what is in memory only."""
+        return self._acknowledging.wait(end) if self._waits and end else PutStatus.PUT_OK
 
     def _put_table(self, table: pa.Table, began: int) -> pa.Table:
         import pyarrow as pa
@@ -243,7 +245,8 @@ class Writer:
             batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
             physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
             done.append((batch, physical, failed.value))
-        status = self._settled_to(self._appender.end) if done else PutStatus.PUT_OK
+        end = max((self._appender.end_of(batch.keys) for batch, _, _ in done), default=0)
+        status = self._settled_to(end)
         self._statistics.put(sum(int((physical >= 0).sum()) for _, physical, _ in done), began)
         answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
         return pa.Table.from_batches(answers, ANSWER)
@@ -258,10 +261,10 @@ class Writer:
             raise refused
         began = perf_counter_ns()
         places = self._appender.append_each(records)
-        self._dispatching.wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        if ends:
-            self.flush_soon(ends[-1])
+        if any(ends):
+            self._dispatching.wake()
+            self.flush_soon(max(ends))
         self._statistics.put(len(ends), began)
         return places
 
@@ -293,7 +296,8 @@ class Writer:
         if refused is not None:
             return np.full(len(columns), -1, np.int64), refused.status, str(refused)
         physical, failed = self._appender.append_columns(columns, keys, which, sizes)
-        self._dispatching.wake()
+        if self._appender.end_of(keys):
+            self._dispatching.wake()
         return (
             (physical, PutStatus.UNKNOWN_ERROR, "")
             if failed is None
@@ -308,9 +312,10 @@ class Writer:
         began: int,
     ) -> list[Ack]:
         """Answers for records that were appended together, behind one flush; began: `perf_counter_ns`."""
-        self._dispatching.wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        status = self._settled_to(ends[-1]) if ends else PutStatus.PUT_OK
+        if any(ends):
+            self._dispatching.wake()
+        status = self._settled_to(max(ends, default=0))
         self._statistics.put(len(ends), began)
         return [
             self._ack(message, queue_id, record, place, status)
@@ -333,7 +338,8 @@ class Writer:
             place = self._appender.append(message.topic, queue_id, record)
         except (IllegalMessageError, NotAppendedError) as error:
             return self._failed(message, error.status, str(error))
-        self._dispatching.wake()
+        if place.end:
+            self._dispatching.wake()
         return queue_id, record, place
 
     def _topic_of(self, name: str) -> TopicConfig:
@@ -363,6 +369,8 @@ class Writer:
 
     def _settled(self, record: Prepared, end: int) -> PutStatus:
         """As `_settled_to`; for a message that does not wait in the background."""
+        if not end:
+            return PutStatus.PUT_OK
         if record.waits:
             return self._acknowledging.wait(end)
         self._futures.add(end, bool)
@@ -380,10 +388,10 @@ class Writer:
     @property
     def busy(self) -> bool:
         """`DefaultMessageStore#isOSPageCacheBusy`."""
-        return self._appender.held_for > self._settings.busy_after
+        return self._appender.stored.held_for > self._settings.busy_after
 
     def close(self) -> None:
         """Behind it every future has its answer, and what was being put is in the log."""
         self._futures.close()
-        with self._appender.lock:
+        with self._appender.stored.lock, self._appender.memory.lock:
             pass

@@ -1,8 +1,7 @@
-"""The inventory of a store as a page for people, 80 columns wide."""
+"""The inventory of a store as a page for people."""
 
 from __future__ import annotations
 
-import textwrap
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from rmqtool.output.times import Zone
 
 Row = dict[str, Any]
-
-_WIDTH = 78
 
 
 class InfoPage:
@@ -93,7 +90,7 @@ class InfoPage:
         for one in release["evidence"]:
             against = "" if one["agrees"] else " - disagrees"
             where = f"{one['path']}: " if one["path"] else ""
-            self._wrapped(f"{where}{one['fact']} ({one['releases']}){against}", "  - ")
+            self._page.words(f"{where}{one['fact']} ({one['releases']}){against}", "  - ")
 
     def _sizes(self, sizes: Iterable[Row]) -> None:
         rows = [{**one, "kind": f"  {one['kind']}"} for one in sizes]
@@ -119,7 +116,7 @@ class InfoPage:
             *root,
             Column("segment", right=True),
             Column("size", right=True, show=human_bytes),
-            Column("first_store_timestamp", "first stored", show=self._zone.iso),
+            Column("first_store_timestamp", "first stored", zone=self._zone),
             Column("end_offset", "data ends", right=True),
             Column("ending", "there"),
             Column("content"),
@@ -159,8 +156,8 @@ class InfoPage:
         self._list("Index", rows, columns)
         times = [
             Column("name", "index file"),
-            Column("begin_timestamp", "first", show=self._zone.iso),
-            Column("end_timestamp", "last", show=self._zone.iso),
+            Column("begin_timestamp", "first", zone=self._zone),
+            Column("end_timestamp", "last", zone=self._zone),
         ]
         filled = [one for one in rows if one.get("begin_timestamp")]
         if filled:
@@ -182,12 +179,7 @@ class InfoPage:
         if sentences:
             self._page.heading(title)
             for sentence in sentences:
-                self._wrapped(sentence, "  - ")
-
-    def _wrapped(self, text: str, lead: str) -> None:
-        lines = textwrap.wrap(text, _WIDTH - len(lead), break_long_words=False, break_on_hyphens=False)
-        for number, line in enumerate(lines or [""]):
-            self._page.line((lead if number == 0 else " " * len(lead)) + line)
+                self._page.words(sentence, "  - ")
 
 
 def _lock(lock: Row) -> str:
@@ -282,10 +274,10 @@ _EXTENSIONS = [
 _CONFIG = [Column("path"), _plain("size", "size"), Column("state"), Column("reported", "", shrinks=True)]
 _UNKNOWN = [_plain("size", "size"), Column("path"), Column("note", "", shrinks=True)]
 _FILES = [
-    Column("kind"),
+    Column("kind", gives=1),
     _plain("size", "size", human_bytes),
     _plain("disk_bytes", "on disk", human_bytes),
-    Column("path", shrinks=True),
+    Column("path", shrinks=True, least=60),
 ]
 _TOTALS = [
     Column("kind"),

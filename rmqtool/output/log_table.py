@@ -13,33 +13,27 @@ if TYPE_CHECKING:
     from rmqtool.output.messages import MessageShape
     from rmqtool.output.times import Zone
 
-_NARROW = 100
-"""columns of a terminal below which a table shows only what tells records apart"""
-
 EVENT_KEYS = ("length", "content", "reason", "expected", "found")
 """what rows that are no record have besides their place"""
 
 
-def columns(shape: MessageShape, zone: Zone, width: int | None) -> list[Column]:
-    """The columns of a table for these rows. width: of the terminal, None where nothing is cut."""
+def columns(shape: MessageShape, zone: Zone) -> list[Column]:
+    """The columns of a table for these rows; where it is narrow, size goes first, then tags, then keys."""
     shown = [
         Column("physical_offset", "offset", right=True, width=8),
-        Column("store_timestamp", "stored", show=zone.iso),
+        Column("store_timestamp", "stored", zone=zone),
         Column("topic", shrinks=True, style="cyan"),
         Column("queue_id", "q", right=True),
         Column("queue_offset", "q.offset", right=True),
         Column("crc"),
+        Column("store_size", "size", right=True, gives=3),
+        Column("tags", shrinks=True, gives=2),
+        Column("keys", shrinks=True, gives=1),
     ]
-    if width is None or width >= _NARROW:
-        shown += [
-            Column("store_size", "size", right=True),
-            Column("tags", shrinks=True),
-            Column("keys", shrinks=True),
-        ]
     if shape.body_sha256:
-        shown.append(Column("body_sha256"))
+        shown.append(Column("body_sha256", below=True))
     if shape.body != "none":
-        shown.append(Column("body"))
+        shown.append(Column("body", below=True))
     return shown
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rmqtool.output.look import cells, crop, fit
+from rmqtool.output.grid import Column, Grid
+from rmqtool.output.look import wrap
 from rmqtool.output.rows import Rows
 from rmqtool.output.text import safe
 
@@ -17,90 +17,21 @@ if TYPE_CHECKING:
     from rmqtool.output.rows import Row, Summary
     from rmqtool.output.stream import ByteOut
 
+__all__ = ["Column", "TableRows"]
+
 SAMPLE = 128
 """rows that settle the widths of the columns"""
 PATIENCE = 0.3
 """seconds that the first rows may wait for more of the sample"""
-NARROWEST = 8
-_GUTTER = "  "
-ABSENT = "-"
+_ASIDE = "dim"
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of a table: the row's key, and how its values look."""
+class _Row(NamedTuple):
+    """A row as text: the day of its time, its columns, and what stands below it."""
 
-    key: str
-    title: str | None = None
-    """default: the key"""
-    right: bool = False
-    show: Callable[[Any], str] | None = None
-    """text of a value that is not None; default `str`. It need not be safe yet."""
-    style: str = ""
-    shrinks: bool = False
-    """may be cut where a terminal is too narrow"""
-    width: int = 0
-    """at least this wide: for rows that come after the sample"""
-
-    @property
-    def heading(self) -> str:
-        """What stands above the column."""
-        return self.key if self.title is None else self.title
-
-    def text(self, value: Any) -> str:
-        """A value as safe text; None is a dash, lists are joined with blanks, objects are NAME=VALUE."""
-        if value is None:
-            return ABSENT
-        if self.show is not None:
-            return safe(self.show(value))
-        if isinstance(value, dict):
-            value = [f"{name}={item}" for name, item in value.items()]
-        return safe(" ".join(map(str, value)) if isinstance(value, list) else str(value))
-
-
-class Grid:
-    """Columns with settled widths."""
-
-    def __init__(self, columns: Sequence[Column], sample: Iterable[Sequence[str]], look: Look) -> None:
-        self._columns = columns
-        self._look = look
-        self._widths = [max(cells(column.heading), column.width) for column in columns]
-        for row in sample:
-            self._widths = [max(width, cells(text)) for width, text in zip(self._widths, row, strict=True)]
-        self._bounded = [False] * len(columns)
-        if look.width is not None:
-            self._shrink(look.width)
-
-    def _shrink(self, room: int) -> None:
-        """Takes from the widest column that may shrink until the line fits, or no column can give more."""
-        while self._total() > room:
-            able = [i for i, c in enumerate(self._columns) if c.shrinks and self._widths[i] > NARROWEST]
-            if not able:
-                break
-            self._widths[max(able, key=lambda i: self._widths[i])] -= 1
-        self._bounded = [column.shrinks for column in self._columns]
-
-    def _total(self) -> int:
-        return sum(self._widths) + len(_GUTTER) * (len(self._widths) - 1)
-
-    def header(self) -> str:
-        """The line of headings."""
-        return self._join([column.heading for column in self._columns], lambda _: "bold")
-
-    def line(self, texts: Sequence[str]) -> str:
-        """One row."""
-        return self._join(texts, lambda column: column.style)
-
-    def _join(self, texts: Sequence[str], style: Callable[[Column], str]) -> str:
-        parts = []
-        last = len(texts) - 1
-        for place, (column, text) in enumerate(zip(self._columns, texts, strict=True)):
-            width = self._widths[place]
-            shown = crop(text, width) if self._bounded[place] else text
-            if place < last or column.right:
-                shown = fit(shown, width, right=column.right)
-            parts.append(self._look.paint(shown, style(column)))
-        return _GUTTER.join(parts)
+    day: str | None
+    texts: list[str]
+    below: list[tuple[str, str]]
 
 
 class TableRows(Rows):
@@ -119,12 +50,19 @@ class TableRows(Rows):
         banner: Callable[[Row], str | None] | None = None,
     ) -> None:
         super().__init__(out, schema)
+        narrow = look.width is not None
         self._columns = columns
+        self._in_line = [column for column in columns if not (narrow and column.below)]
+        self._below = [column for column in columns if narrow and column.below]
+        times = [column for column in columns if column.zone is not None] if narrow else []
+        self._clock = times[0] if len(times) == 1 else None
+        self._moments = times if len(times) > 1 else []
         self._look = look
         self._closing = closing
         self._banner = banner
         self._grid: Grid | None = None
-        self._waiting: list[str | list[str]] = []
+        self._heading: str | None = None
+        self._waiting: list[str | _Row] = []
         self._since = 0.0
 
     def write_columns(
@@ -148,13 +86,28 @@ class TableRows(Rows):
     def _emit(self, rows: Iterable[Row]) -> None:
         for row in rows:
             text = self._banner(row) if self._banner else None
-            item = safe(text) if text is not None else [c.text(row.get(c.key)) for c in self._columns]
+            item = safe(text) if text is not None else self._texts(row)
             if self._grid is None:
                 self._wait(item)
             else:
                 self._write(self._grid, item)
 
-    def _wait(self, item: str | list[str]) -> None:
+    def _texts(self, row: Row) -> _Row:
+        """On a terminal times are short: what they leave out is said above."""
+        day, texts = None, []
+        for column in self._in_line:
+            value = row.get(column.key)
+            if value is None or column.zone is None or not (self._clock or self._moments):
+                texts.append(column.text(value))
+            elif column is self._clock:
+                day, clock = column.zone.day_and_clock(value)
+                texts.append(clock)
+            else:
+                texts.append(column.zone.moment(value))
+        below = [(one.heading, one.text(row[one.key])) for one in self._below if row.get(one.key) is not None]
+        return _Row(day, texts, below)
+
+    def _wait(self, item: str | _Row) -> None:
         if not self._waiting:
             self._since = time.monotonic()
         self._waiting.append(item)
@@ -163,16 +116,46 @@ class TableRows(Rows):
 
     def _settle(self) -> None:
         if self._grid is None:
-            sample = [item for item in self._waiting if isinstance(item, list)]
-            self._grid = Grid(self._columns, sample, self._look)
+            sample = [item.texts for item in self._waiting if isinstance(item, _Row)]
+            self._grid = Grid(self._in_line, sample, self._look)
             if sample:
-                self._line(self._grid.header())
+                self._say_zone()
+                self._say_day(next(item.day for item in self._waiting if isinstance(item, _Row)))
+                self._head(self._grid)
             for item in self._waiting:
                 self._write(self._grid, item)
             self._waiting.clear()
 
-    def _write(self, grid: Grid, item: str | list[str]) -> None:
-        self._line(self._look.paint(item, "yellow") if isinstance(item, str) else grid.line(item))
+    def _say_zone(self) -> None:
+        """The zone of times that have their date with them; a single time has it with its day."""
+        for column in self._moments[:1]:
+            if column.zone is not None:
+                self._line(self._look.paint(f"times in {column.zone.name}", _ASIDE))
+
+    def _say_day(self, day: str | None) -> None:
+        if day is not None and day != self._heading:
+            self._heading = day
+            self._line(self._look.paint(day, _ASIDE))
+
+    def _head(self, grid: Grid) -> None:
+        """What is not shown, and the headings."""
+        for line in grid.said():
+            self._line(self._look.paint(line, _ASIDE))
+        self._line(grid.header())
+
+    def _write(self, grid: Grid, item: str | _Row) -> None:
+        if isinstance(item, str):
+            for line in wrap(item, self._look.width, "", "   "):
+                self._line(self._look.paint(line, "yellow"))
+            return
+        shown = grid.left_out
+        if not grid.takes(item.texts) and grid.left_out != shown:
+            self._head(grid)
+        self._say_day(item.day)
+        self._line(grid.line(item.texts))
+        for name, text in item.below:
+            for line in wrap(text, self._look.width, f"    {name}  "):
+                self._line(line)
 
     def _line(self, text: str) -> None:
         self.out.write(self._look.encode(text + "\n"))

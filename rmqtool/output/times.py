@@ -36,6 +36,20 @@ class Zone:
             return f"{millis}ms"
         return moment.isoformat(timespec="milliseconds")
 
+    def day_and_clock(self, millis: int) -> tuple[str | None, str]:
+        """`2024-05-01, Asia/Shanghai (+08:00)` and `08:00:00.123`; a day that has no name is None."""
+        if "T" not in (text := self.iso(millis)):
+            return None, text
+        day, _, rest = text.partition("T")
+        offset = rest[12:]
+        zone = self.name if self.name in {"UTC", offset} else f"{self.name} ({offset})"
+        return f"{day}, {zone}", rest[:12]
+
+    def moment(self, millis: int) -> str:
+        """`2024-05-01 08:00:00`, where the zone stands elsewhere."""
+        text = self.iso(millis)
+        return text[:19].replace("T", " ") if "T" in text else text
+
     def millis(self, moment: datetime) -> int:
         """Epoch milliseconds of `moment`, which is read in this zone when it names none.
 

@@ -10,7 +10,7 @@ from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.recovery.outcome import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rmqtool.recovery.outcome import Outcome
 
@@ -47,6 +47,25 @@ def advise(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> 
     for one in _all(outcomes, verdict, asked):
         found.setdefault(one.command, one)
     return list(found.values())[:6]
+
+
+def advise_findings(
+    by_code: Mapping[str, int], by_severity: Mapping[str, int], asked: Invocation | None
+) -> list[Advice]:
+    """Commands for what `verify` found: none where there are notes alone, or no whole store (asked None)."""
+    harm = by_severity.get("error", 0) + by_severity.get("warning", 0)
+    if asked is None or not harm:
+        return []
+    found = [Advice(asked.line("doctor"), "is it safe to start this broker, and what would be lost?")]
+    areas = {code.partition("-")[0] for code, count in by_code.items() if count}
+    if by_severity.get("error") or "X-GHOST" in by_code or areas & _REPAIRED:
+        why = "plans a repaired store that keeps every intact message; nothing is changed without --apply"
+        found.append(Advice(asked.line("recover"), why))
+    return found
+
+
+_REPAIRED = {"CL", "CQ", "BCQ", "IDX", "CP"}
+"""areas of findings, by the first part of their codes, that `recover` puts right"""
 
 
 def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> Iterator[Advice]:

@@ -16,6 +16,7 @@ from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from rmqtool.broker.traits import Traits
+    from rmqtool.store.config_json import ParsedConfig
     from rmqtool.store.layout import Store
 
 _LISTED_VERSION = re.compile(rb'("dataVersion"\s*:\s*)\[([^\[\]{}]*)\}')
@@ -47,15 +48,20 @@ def config_view(name: str, raw: bytes | None, traits: Traits) -> View:
     """What a broker makes of one file. raw: its bytes, None without it. name: the table's, without `.bak`."""
     if raw is None:
         return View.MISSING
-    if name in traits.listed_versions:
-        raw = _LISTED_VERSION.sub(rb"\1{\2}", raw)
-    parsed = parse_table(raw, name, before_5=not traits.tables_of_5)
+    parsed = parsed_by(name, raw, traits)
     if parsed.state is ParseState.EMPTY and raw and b"\0" not in raw and name in traits.blank_tables:
         return View.NOTHING
     seen = view(parsed, raw, name)
     if seen is View.DEPENDS:  # on the release, which is known here
         return View.UNPARSABLE
     return View.NOTHING if seen is View.LOADS and not parsed.data else seen
+
+
+def parsed_by(name: str, raw: bytes, traits: Traits) -> ParsedConfig:
+    """What a broker of the release reads of the bytes of the table `name`."""
+    if name in traits.listed_versions:
+        raw = _LISTED_VERSION.sub(rb"\1{\2}", raw)
+    return parse_table(raw, name, before_5=not traits.tables_of_5)
 
 
 def loads_as(primary: View, backup: View) -> Loads:

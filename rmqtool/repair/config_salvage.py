@@ -60,22 +60,30 @@ def salvage_table(store: Store, name: str, traits: Traits, written_for: Traits |
     """
     best = Salvaged(name)
     for path in (name, f"{name}.bak"):
-        raw = read_listed(store.file(path))[1]
-        table = name.rpartition("/")[2]
-        kept, data = valid_prefix(raw, 3 if table in _NUMBERS else 2)
-        whole = parse_config(data)
-        if written_for is not None and written_for.tables_of_5 and whole.data:
-            plain = json.dumps(with_numbers(table, whole.data))
-            if plain != json.dumps(whole.data):
-                data = plain.encode()
-                whole = parse_config(data)
-        dropped = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
-        if dropped:
-            data = json.dumps(without(whole.data, dropped)).encode()
-        entries = _entries(data)
-        if entries > best.entries and config_view(table, data, traits) is View.LOADS:
-            best = Salvaged(path, data, entries, kept, len(raw) - kept, dropped)
+        found = salvage_file(store, path, traits, written_for)
+        if found.entries > best.entries:
+            best = found
     return best
+
+
+def salvage_file(store: Store, path: str, traits: Traits, written_for: Traits | None = None) -> Salvaged:
+    """The front of one file that a broker loads; see `salvage_table`."""
+    raw = read_listed(store.file(path))[1]
+    table = path.rpartition("/")[2].removesuffix(".bak")
+    kept, data = valid_prefix(raw, 3 if table in _NUMBERS else 2)
+    whole = parse_config(data)
+    if written_for is not None and written_for.tables_of_5 and whole.data:
+        plain = json.dumps(with_numbers(table, whole.data))
+        if plain != json.dumps(whole.data):
+            data = plain.encode()
+            whole = parse_config(data)
+    dropped = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
+    if dropped:
+        data = json.dumps(without(whole.data, dropped)).encode()
+    entries = _entries(data)
+    if not entries or config_view(table, data, traits) is not View.LOADS:
+        return Salvaged(path)
+    return Salvaged(path, data, entries, kept, len(raw) - kept, dropped)
 
 
 def valid_prefix(raw: bytes, levels: int) -> tuple[int, bytes]:

@@ -64,10 +64,36 @@ class _SetCheckpoint(_Data):
     values: dict[Annotated[str, AfterValidator(_field)], _Long]
 
 
+class _Offsets(_Data):
+    release: _Release
+    group: list[str]
+    topic: list[str]
+    kind: list[Literal["consumer", "delay", "lmq"]]
+
+
+class _Clamp(_Offsets):
+    to: Literal["nearest", "min", "max"] | _Long
+
+
+class _Merge(_Offsets):
+    other: Annotated[str, AfterValidator(_path)]
+    other_sha256: str
+    policy: Literal["max", "min", "prefer-a", "prefer-b"]
+
+
+class _Salvage(_Data):
+    release: _Release
+    table: list[str]
+    topic: list[str]
+
+
 _BY_COMMAND: dict[str, type[_Data]] = {
     "recover": _Recover,
     "rebuild": _Rebuild,
     "checkpoint set": _SetCheckpoint,
+    "offsets clamp": _Clamp,
+    "offsets merge": _Merge,
+    "config salvage": _Salvage,
 }
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -304,6 +304,10 @@ def chosen_of(primary: ParsedConfig, bak: ParsedConfig) -> ConfigPair:
     return ConfigPair(primary, bak, chosen)
 
 
+MEMORY_TABLE = "memoryTopics"
+"""in our own table of them"""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
     """One entry of `topics.json` (`TopicConfig`): perm bits 2 WRITE, 4 READ; numbers of queues."""
@@ -316,6 +320,8 @@ class TopicConfig:
     order: bool = False
     topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: int = 0
+    memory: bool = False
+    """this tool keeps its messages in memory only; brokers know no such topics"""
 
     @property
     def readable(self) -> bool:
@@ -363,5 +369,15 @@ def topics_of(data: Any) -> dict[str, TopicConfig]:
             entry.get("order") is True,
             str(entry.get("topicFilterType", "SINGLE_TAG")),
             _int(entry, "topicSysFlag", 0),
+            entry.get("memory") is True,
         )
     return result
+
+
+def with_memory(topics: Mapping[str, TopicConfig], kept: Any) -> dict[str, TopicConfig]:
+    """The topics, marked as in memory also where only our own table says so: brokers write none of it."""
+    table = kept.get(MEMORY_TABLE) if isinstance(kept, dict) else None
+    return {
+        name: replace(one, memory=True) if isinstance(table, dict) and name in table else one
+        for name, one in topics.items()
+    }

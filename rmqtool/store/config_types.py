@@ -187,6 +187,23 @@ def _with_numbers(shape: _Shape | None, value: Any) -> Any:
     return {key: _with_numbers({**shape.later, **shape.fields}.get(key), one) for key, one in value.items()}
 
 
+def with_number_keys(name: str, data: Any) -> Any:
+    """A copy of the table `name` whose maps by queue or level have numbers for keys, as brokers read them."""
+    table = _TABLES.get(name)
+    return data if table is None else _with_number_keys(table, data)
+
+
+def _with_number_keys(shape: _Shape | None, value: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(shape, _Map | _Object):
+        return value
+    if isinstance(shape, _Object):
+        known = {**shape.later, **shape.fields}
+        return {key: _with_number_keys(known.get(key), one) for key, one in value.items()}
+    held = {key: _with_number_keys(shape.values, one) for key, one in value.items()}
+    numbers = {key: java_parse_int(key) for key in held} if shape.numbered else {}
+    return held if None in numbers.values() else {numbers.get(key, key): one for key, one in held.items()}
+
+
 def number_of(value: Any) -> int | None:
     """What a broker makes of a value in the place of a long; None where it throws.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from formats.java import java_parse_int
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from rmqtool.store.layout import Store
 
-_OFFSETS, LIGHT_OFFSETS = "consumerOffset.json", "lmqConsumerOffset.json"
+OFFSETS, LIGHT_OFFSETS = "consumerOffset.json", "lmqConsumerOffset.json"
+DELAY_OFFSETS = "delayOffset.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class StoredOffset:
     queue_id: int
     offset: int
     stored: Any
+    light: bool = False
+    """of `lmqOffsetTable`, whose groups have one queue in each topic"""
 
 
 def offsets_file(store: Store) -> str:
@@ -34,9 +37,9 @@ def offsets_file(store: Store) -> str:
     setting is not given, the file itself tells that it was on.
     """
     if store.config is not None and store.config.is_set("enable_lmq"):
-        return LIGHT_OFFSETS if store.config.enable_lmq else _OFFSETS
+        return LIGHT_OFFSETS if store.config.enable_lmq else OFFSETS
     there = (store.file(f"config/{LIGHT_OFFSETS}{end}") for end in ("", ".bak"))
-    return LIGHT_OFFSETS if any(there) else _OFFSETS
+    return LIGHT_OFFSETS if any(there) else OFFSETS
 
 
 def stored_offsets(store: Store) -> Iterator[StoredOffset]:
@@ -45,18 +48,27 @@ def stored_offsets(store: Store) -> Iterator[StoredOffset]:
     With `enableLmq` light groups have a table of their own, and one queue, 0, in each topic.
     """
     name = offsets_file(store)
-    data = store.config_pair(name).data
+    yield from offsets_in(store.config_pair(name).data, light=name == LIGHT_OFFSETS)
+
+
+def offsets_in(data: Any, *, light: bool) -> Iterator[StoredOffset]:
+    """All entries of the table that was parsed. light: it is `lmqConsumerOffset.json`."""
     for key, queues in _table(data, "offsetTable"):
-        for number, stored in queues.items():
+        for number, stored in queues.items() if isinstance(queues, dict) else ():
             yield from _entry(key, number, stored)
-    if name == LIGHT_OFFSETS:
+    if light:
         for key, stored in _table(data, "lmqOffsetTable"):
-            yield from _entry(key, "0", stored)
+            yield from (replace(one, light=True) for one in _entry(key, "0", stored))
 
 
 def stored_delay_offsets(store: Store) -> Iterator[tuple[int, int, Any]]:
     """(delay level, next queue offset, as stored) of `delayOffset.json`."""
-    for level, stored in _table(store.config_pair("delayOffset.json").data, "offsetTable"):
+    yield from delay_offsets_in(store.config_pair(DELAY_OFFSETS).data)
+
+
+def delay_offsets_in(data: Any) -> Iterator[tuple[int, int, Any]]:
+    """The same of a table that was parsed."""
+    for level, stored in _table(data, "offsetTable"):
         number, offset = java_parse_int(level), number_of(stored)
         if number is not None and offset is not None:
             yield number, offset, stored

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.kinds import MEMORY_FILE, QUEUE_KINDS, FileKind
 from rmqtool.store.resolve import StoreForm
 from rmqtool.store.segments import SegmentSet
 
@@ -144,9 +144,10 @@ class StoreContents:
     @cached_property
     def topics(self) -> Mapping[str, TopicConfig]:
         """Topic settings as a broker would load them, empty without readable `topics.json` or `.bak`."""
-        from rmqtool.store.config_json import topics_of
+        from rmqtool.store.config_json import topics_of, with_memory
 
-        return topics_of(self.config_pair("topics.json").data)
+        known = topics_of(self.config_pair("topics.json").data)
+        return with_memory(known, self.config_pair(MEMORY_FILE).data)
 
     @property
     def lock_path(self) -> Path:

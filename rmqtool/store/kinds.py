@@ -87,6 +87,8 @@ ROOT_FILES: Final = {
 SALVAGE_REPORT: Final = "rmqtool-salvage.json"
 SALVAGE_MAPPING: Final = "rmqtool-salvage-moved.csv"
 STATUS_FILE: Final = "rmqtool-status.json"
+MEMORY_FILE: Final = "rmqtool-memory.json"
+"""in `config`: which topics are kept in memory, as brokers drop what `topics.json` says of it"""
 OWN_FILES: Final = {
     SALVAGE_REPORT: "made by rmqtool salvage",
     SALVAGE_MAPPING: "made by rmqtool salvage",
@@ -179,6 +181,8 @@ def _place_config(name: str) -> Placement:
         return Placement(FileKind.TIMERMETRICS)
     if name in CONFIG_NAMES:
         return Placement(FileKind.CONFIG)
+    if name.removesuffix(".bak") == MEMORY_FILE:
+        return Placement(FileKind.UNKNOWN, note="topics that rmqtool keeps in memory")
     stem, _, suffix = name.rpartition(".")
     if suffix in ("bak", "tmp") and (stem in CONFIG_NAMES or stem in ("timermetrics", "timercheck")):
         return Placement(FileKind.CONFIG_BAK if suffix == "bak" else FileKind.CONFIG_TMP)

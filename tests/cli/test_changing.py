@@ -345,3 +345,19 @@ def test_undo_lists_what_changed_since(change, root, tmp_path):
     )
     assert rmq("undo", tmp_path / "backup", "--apply", "--partial").exit_code == 1
     assert (root / "checkpoint").read_bytes().startswith(b"broker")
+
+
+def test_what_is_next_can_be_copied(change, golden_store, root, tmp_path):
+    """The plan ends with whole commands; what was applied with Done and the command that looks at it."""
+    conf, plan, out = golden_store.config_path, tmp_path / "plan.json", tmp_path / "out"
+    typed = f"rmqtool checkpoint set {root} --store-config {conf} --as-version 5.3.3"
+    page = change("--save-plan", plan).stdout
+    assert f"  {typed} --plan {plan} --output DIR --apply\n" in page
+    assert f"  {typed} --plan {plan} --in-place --backup DIR --apply\n" in page
+    assert f"  {typed} --output {out} --apply\n" in change("--output", out).stdout
+    done = change("--output", out, "--apply").stdout
+    assert f"in {out}." in done[done.index("\nDone: ") :]
+    assert f"  rmqtool doctor {out} --store-config {conf}\n" in done
+    assert "Do next" not in done
+    done = change(*in_place_args(tmp_path)).stdout
+    assert f"  rmqtool undo {tmp_path / 'backup'} --apply\n" in done[done.index("\nDone: ") :]

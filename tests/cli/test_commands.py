@@ -43,6 +43,8 @@ FURTHER = {
     "export": ["--to", "absent.raw"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
+    "offsets merge": ["absent"],
+    "offsets diff": ["absent"],
     "store put": ["Topic", "--body", "x"],
     "store get": ["Topic", "0"],
     "store topic": ["Topic"],

@@ -214,3 +214,43 @@ def test_what_is_no_release_is_refused(damaged: Callable[[str], Path]) -> None:
     result = asked(damaged(case_id), case_id, "--as-version", "5.x")
     assert result.exit_code == 2
     assert "5.x is not a release" in result.stderr
+
+
+def _as_terminal(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
+    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setenv("LINES", str(lines))
+
+
+def test_the_verdict_stands_once_more_below_a_page_that_scrolled(
+    damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case_id = "v533-record-body-middle-first-abort0"
+    path = damaged(case_id)
+    _as_terminal(monkeypatch, 24)
+    scrolled = asked(path, case_id, "--as-version", "5.3.3").stdout
+    assert scrolled.count("DO NOT START") == 2
+    assert scrolled.splitlines()[-1].startswith(f"→ rmqtool recover {path} ")
+    _as_terminal(monkeypatch, 500)
+    assert asked(path, case_id, "--as-version", "5.3.3").stdout.count("DO NOT START") == 1
+
+
+def test_releases_that_do_the_same_are_one_block(damaged: Callable[[str], Path]) -> None:
+    case_id = "v533-record-body-middle-first-abort0"
+    path = damaged(case_id)
+    result = asked(path, case_id)
+    blocks = [line for line in result.stdout.splitlines() if line.startswith("What a broker ")]
+    considered = json.loads(asked(path, case_id, "--json").stdout)["versions_considered"]
+    assert all(sum(release in block for block in blocks) == 1 for release in considered)
+    assert len(blocks) < len(considered)
+    assert any(block.endswith(": the same") for block in blocks)
+
+
+@pytest.mark.parametrize(("used", "said"), [(50, False), (69, False), (71, True), (84, True)])
+def test_the_disk_is_spoken_of_near_a_threshold(
+    damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, used: int, said: bool
+) -> None:
+    case_id = "v533-none-healthy-clean"
+    room = Room(100 << 30, used << 30, (100 - used) << 30)
+    monkeypatch.setattr("rmqtool.broker.disk.room_of", lambda _: room)
+    monkeypatch.setattr("rmqtool.broker.disk.aged", lambda *_: 0)
+    assert ("Disk:" in asked(damaged(case_id), case_id, "--as-version", "5.3.3").stdout) is said

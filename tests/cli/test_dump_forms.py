@@ -69,7 +69,7 @@ def test_raw_records_can_be_read_again(store: Path, tmp_path: Path) -> None:
 def test_raw_talks_on_the_other_stream(store: Path) -> None:
     result = rmq_process("dump", store, "--format", "raw", "--limit", "0")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "0 messages" in result.stderr
+    assert "No messages" in result.stderr
     assert rmq_process("dump", store, "--format", "raw", "--limit", "0", "--quiet").stderr == ""
 
 
@@ -164,10 +164,12 @@ def small(tmp_path: Path) -> Path:
 
 
 AT_80 = """\
-  offset  stored                         topic                  q  q.offset  crc
-       0  2023-11-14T22:13:20.001+00:00  TopicTest              3         0  ok
-     123  2023-11-14T22:13:20.002+00:00  [/x]\\x1b[2J            0         0  ok
-     237  2023-11-14T22:13:20.003+00:00  AnUncommonlyLongTopi…  0         0  ok
+2023-11-14, UTC
+left out at 80 columns: tags
+  offset  stored        topic                      q  q.offset  crc  size  keys
+       0  22:13:20.001  TopicTest                  3         0  ok    123  k1
+     123  22:13:20.002  [/x]\\x1b[2J                0         0  ok    114  -
+     237  22:13:20.003  AnUncommonlyLongTopicName  0         0  ok    140  -
 -- tail at 377, 647 bytes of zero content
 """
 
@@ -187,8 +189,9 @@ def test_tables_fit_their_terminal(store: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("COLUMNS", str(width))
     lines = rmq("dump", store, "--tz", "UTC").stdout.splitlines()
     assert max(map(cell_len, lines)) <= width
-    assert lines[0].split()[:3] == ["offset", "stored", "topic"]
-    assert ["keys" in lines[0], "size" in lines[0]] == [width >= 100, width >= 100] or width in {81, 99}
+    header = next(number for number, line in enumerate(lines) if line.split()[:2] == ["offset", "stored"])
+    for name in ("topic", "q.offset", "crc", "size", "tags", "keys"):
+        assert name in lines[header].split() or name in "".join(lines[1:header])
 
 
 def test_nothing_is_cut_in_a_pipe(small: Path) -> None:

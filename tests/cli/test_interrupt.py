@@ -133,7 +133,7 @@ def test_an_interrupted_table_says_what_is_left(log: Path, tmp_path: Path, comma
     finally:
         process.kill()
     assert process.returncode == 130
-    assert "incomplete (interrupted), left: commitlog/" in error
+    assert "Incomplete (interrupted), left: commitlog/" in error
     assert "internal" not in error
 
 

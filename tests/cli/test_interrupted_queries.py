@@ -124,7 +124,7 @@ def test_a_summary_says_that_it_was_interrupted(store: Path, tmp_path: Path, nam
 def test_people_are_told_too(store: Path, tmp_path: Path, form: str) -> None:
     _, error, code = interrupted(store, tmp_path, (*COMMANDS["query-offset"], "--format", form), "SIGINT")
     assert code == 130
-    assert b"incomplete (interrupted)" in error
+    assert b"Incomplete (interrupted)" in error
     assert b"internal" not in error
 
 

@@ -156,7 +156,7 @@ def test_an_interrupt_is_told_in_every_form(store: Path, monkeypatch: pytest.Mon
     interrupt_after(monkeypatch, 4)
     result = rmq("dump", store, "--format", form)
     assert result.exit_code == 130
-    assert "incomplete (interrupted), left: commitlog/" in result.stderr
+    assert "Incomplete (interrupted), left: commitlog/" in result.stderr
 
 
 def test_an_interrupt_between_files(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,4 +333,4 @@ def test_info_is_interrupted(full: Path, monkeypatch: pytest.MonkeyPatch, form: 
         assert (reported["complete"], reported["incomplete_reason"]) == (False, "interrupted")
         assert reported["not_covered"][0]["files"] > 10
     else:
-        assert "incomplete (interrupted)" in result.stderr
+        assert "Incomplete (interrupted)" in result.stderr

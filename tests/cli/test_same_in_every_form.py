@@ -8,7 +8,7 @@ import re
 import pytest
 
 from fixtures.compound import make
-from rmqtool.output.console import describe
+from rmqtool.output.sentences import describe
 from tests.helpers import rmq
 
 COMMANDS = {
@@ -61,7 +61,7 @@ def test_listings(damaged, name):
     assert len(rows) == len(reported["rows"])
     summary = without_time(reported["summary"])
     assert without_time(last) == summary
-    assert describe(summary) in re.sub(r", seconds [0-9.e-]+", "", table.stderr)
+    assert describe(summary) in re.sub(r", in [0-9.e-]+ s\b", "", table.stderr)
     assert all(f"{row['path']}: {row['error']}" in table.stderr for row in summary.get("not_covered", ())[:8]
                if "error" in row)  # fmt: skip
     if summary["complete"]:

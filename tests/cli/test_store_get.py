@@ -150,6 +150,20 @@ def test_read_queues_with_messages_in_them_stay(store: Path) -> None:
     assert topic(store, "--read-queues", 0, "--force") == (0, [0, 4, 6, "changed"])
 
 
+def test_a_topic_in_memory(store: Path) -> None:
+    """It is marked, and who puts into it from the shell is told what becomes of that."""
+    made = rmq("store", "topic", store, "M", "--memory", *NDJSON)
+    assert (made.rows[0]["memory"], made.rows[0]["state"]) == (True, "made")
+    assert rmq("store", "topic", store, "M", *NDJSON).rows[0]["memory"] is True
+    assert rmq("store", "topic", store, "T", *NDJSON).rows[0]["memory"] is False
+    assert_one_line(rmq("store", "topic", store, "T", "--memory"), 2)
+    put = rmq("store", "put", store, "M", "--body", "x", *NDJSON)
+    assert (put.rows[0]["status"], put.exit_code) == ("PUT_OK", 0)
+    assert "1 message of a topic in memory: gone when this command ends" in put.stderr
+    assert "memory" not in rmq("store", "put", store, "T", "--body", "x", *NDJSON).stderr
+    assert rmq("store", "get", store, "M", 0).exit_code == 1
+
+
 @pytest.mark.parametrize(
     "more", [("--perm", "5"), ("--delete", "--perm", "6"), ("--force",), ("--read-queues", "-1")]
 )

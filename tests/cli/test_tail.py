@@ -96,4 +96,4 @@ def test_following_ends_with_ctrl_c_and_a_summary(log, tmp_path, form):
         summary = json.loads(out.splitlines()[-1])
         assert (summary["messages"], summary["incomplete_reason"]) == (2, "interrupted")
     else:
-        assert b"incomplete (interrupted)" in err
+        assert b"Incomplete (interrupted)" in err

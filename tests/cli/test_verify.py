@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rmqtool.errors import ExitCode
 from tests.helpers import rmq
 
@@ -70,8 +72,8 @@ def test_a_wrong_path_among_several_ends_the_run_before_it_begins(
 
 
 def test_the_closing_line_tells_how_bad_it_is(golden: Callable[[str], fixtures.Golden]) -> None:
-    assert "15 findings, error 15, " in rmq("verify", golden("v533-lmq").path).stderr
-    assert "37 findings, note 37, " in rmq("verify", golden("v533-basic").path).stderr
+    assert "15 findings (15 errors), " in rmq("verify", golden("v533-lmq").path).stderr
+    assert "37 findings (37 notes), " in rmq("verify", golden("v533-basic").path).stderr
 
 
 def test_a_file_is_what_it_is_said_to_be(golden: Callable[[str], fixtures.Golden], tmp_path: Path) -> None:
@@ -86,3 +88,43 @@ def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
     result = rmq("verify", tmp_path / "nothing")
     assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
     assert len(result.stderr.splitlines()) == 1
+
+
+def _as_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_has_a_block_for_each_finding(
+    golden: Callable[[str], fixtures.Golden], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    path = golden("v533-lmq").path
+    found = rmq("verify", path, "--format", "ndjson").of_type("finding")
+    _as_terminal(monkeypatch, width)
+    shown = rmq("verify", path)
+    blocks = shown.stdout.strip("\n").split("\n\n")
+    assert [block.split()[:2] for block in blocks] == [[row["severity"], row["code"]] for row in found]
+    for block, row in zip(blocks, found, strict=True):
+        words = " ".join(block.split())
+        assert " ".join(row["message"].split()) in words
+        assert row["path"] in words
+        assert "→" in words
+        assert "STORE" not in words
+    assert str(path) in blocks[0]  # the next command can be copied
+    overlong = [line for line in shown.stdout.splitlines() if len(line) > width]
+    assert not any(" " in line.strip().removeprefix("→ ") for line in overlong)
+    assert f"  rmqtool doctor {path}\n" in shown.stderr
+    assert f"  rmqtool recover {path}\n" in shown.stderr
+
+
+def test_in_a_pipe_a_finding_is_one_line_with_its_hint(golden: Callable[[str], fixtures.Golden]) -> None:
+    path = golden("v533-lmq").path
+    found = rmq("verify", path, "--format", "ndjson").of_type("finding")
+    header, *lines = rmq("verify", path).stdout.splitlines()
+    assert header.split()[-1] == "hint"
+    assert all(row["hint"] in line for row, line in zip(found, lines, strict=True))
+
+
+def test_a_right_store_asks_for_nothing(golden: Callable[[str], fixtures.Golden]) -> None:
+    assert "Do next" not in rmq("verify", golden("b533-full").path).stderr

@@ -84,6 +84,8 @@ def test_a_broker_goes_on_with_what_waits_here(broker: str, tmp_path: Path) -> N
     settings = SIZES | {"messageDelayLevel": DELAYS}
     with MessageStore.open(root, create=True, release=broker, config=settings) as store:
         store.put_many([Message("T", b"%d" % one, queue_id=0) for one in range(10)])
+        store.topics.set("InMemory", read_queues=1, write_queues=1, memory=True)
+        store.put(Message("InMemory", b"gone when the store is closed", queue_id=0))
         (first, second) = store.get("T", 0, 0, limit=2).messages
         store.groups.set("CG", retry_max=1)
         store.commit_offset("CG", "T", 0, 7)
@@ -107,6 +109,8 @@ def test_a_broker_goes_on_with_what_waits_here(broker: str, tmp_path: Path) -> N
         (dead,) = pulled(taken, "%DLQ%CG", 1)
         assert (dead.body, dead.properties[props.ORIGIN_MESSAGE_ID]) == (b"1", second_id(second))
         assert [one.body for one in pulled(taken, "X", 1)] == [b"half 0"]
+        taken.send("InMemory", b"on disk")
+        taken.create_topic("Another", "")  # for which it writes the table, without the mark
         checked = pulled(taken, HALF_TOPIC, 6)  # the open halves, put back by the broker's check
         assert [one.body for one in checked[4:6]] == [b"half 2", b"half 3"]
         assert {one.properties[props.TRANSACTION_CHECK_TIMES] for one in checked[4:6]} == {"1"}
@@ -114,6 +118,9 @@ def test_a_broker_goes_on_with_what_waits_here(broker: str, tmp_path: Path) -> N
     assert rmq("verify", root, "--store-config", directory / "broker.conf").exit_code == 0
     with MessageStore.open(root, release=broker, config=settings) as store:
         assert store.committed_offset("CG", "T", 0) == 7
+        assert store.topics.memory == {"InMemory"}
+        store.put(Message("InMemory", b"in memory", queue_id=0))
+        assert bodies(store, "InMemory", 0) == [b"on disk", b"in memory"]
         waiting = {one.transaction_id for one in store.open_transactions()}
         assert waiting == {half[2].id, half[3].id}
         store.commit_transaction(half[2].id)

@@ -24,7 +24,7 @@ def test_the_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = EXAMPLE.findall((ROOT / "docs" / "message-store.md").read_text(encoding="utf-8"))
-    assert len(examples) == 14
+    assert len(examples) == 15
     names: dict[str, Any] = {}
     for example in examples:
         exec(example, names)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.output.console import Console, describe
+from rmqtool.output.console import Console
 from rmqtool.output.hexview import HexField, hex_lines, plain_hex_lines
-from rmqtool.output.look import Look, cells, crop, fit
+from rmqtool.output.look import Look, cells, fit, shrink, wrap
 from rmqtool.output.page import Page
+from rmqtool.output.sentences import describe
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.tablerows import Column, TableRows
 from rmqtool.output.text import color_enabled, safe
@@ -71,7 +72,7 @@ def test_pipe_cuts_nothing_terminal_fits() -> None:
     assert "x" * 200 in table(rows, columns)[1]
     cut = table(rows, columns, Look(width=40))
     assert [cells(line) for line in cut] == [7, 40]
-    assert cut[1].endswith("x…")
+    assert "x…x" in cut[1]
 
 
 def test_terminal_line_fits_whatever_comes_after_the_sample() -> None:
@@ -136,10 +137,79 @@ def test_look_shows_what_an_encoding_lacks() -> None:
     assert Look(encoding="ascii").encode("é订") == b"\\xe9\\u8ba2"
 
 
-def test_fit_and_crop_count_cells() -> None:
+def test_fit_and_shrink_count_cells() -> None:
     assert fit("订", 4) == "订  "
     assert fit("订", 4, right=True) == "  订"
-    assert cells(crop("订订订", 4)) <= 4
+    assert cells(shrink("订订订", 4)) <= 4
+    assert shrink("RMQ_SYS_TRANS_HALF_TOPIC", 12) == "RMQ_SY…TOPIC"
+    assert shrink("short", 5) == "short"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 40))
+def test_shrunk_text_fits(text: str, width: int) -> None:
+    assert cells(shrink(safe(text), width)) <= width
+
+
+@given(st.lists(st.text("ab订-", min_size=1)), st.integers(4, 40))
+def test_lines_are_broken_between_words_only(words: list[str], width: int) -> None:
+    lines = wrap(" ".join(words), width, "- ")
+    assert [word for line in lines for word in line[2:].split(" ")] == (words or [""])
+    assert all(cells(line) <= width or " " not in line[2:] for line in lines)
+    assert [line[:2] for line in lines] == ["- "] + ["  "] * (len(lines) - 1)
+
+
+WIDE = [
+    Column("at", zone=zone_of("+08:00")),
+    Column("topic", shrinks=True),
+    Column("size", right=True, gives=2),
+    Column("keys", gives=1),
+]
+
+
+def wide(days: int = 1) -> list[dict]:
+    return [{"at": 86_400_000 * day, "topic": "T" * 30, "size": 7, "keys": "k" * 9} for day in range(days)]
+
+
+def test_a_narrow_table_says_what_it_leaves_out() -> None:
+    lines = table(wide(), WIDE, Look(width=40))
+    assert lines[1] == "left out at 40 columns: keys"
+    assert table(wide(), WIDE, Look(width=30))[1:3] == ["left out at 30 columns: size,", "keys"]
+    assert "left out" not in "".join(table(wide(), WIDE, Look(width=80)))
+
+
+@pytest.mark.parametrize("width", range(20, 100))
+def test_every_column_is_there_or_said(width: int) -> None:
+    lines = table(wide(), WIDE, Look(width=width))
+    header = next(line for line in lines if line.startswith("at "))
+    said = " ".join(lines[: lines.index(header)])
+    assert all(name in header.split() or name in said for name in ("at", "topic", "size", "keys"))
+    assert width < 24 or max(map(cells, lines)) <= width
+
+
+def test_a_day_stands_once_above_its_rows() -> None:
+    lines = table([*wide(2), *wide(2)[1:]], WIDE, Look(width=80))
+    assert [line for line in lines if "-01-0" in line] == ["1970-01-01, +08:00", "1970-01-02, +08:00"]
+    assert "1970-01-01T08:00:00.000+08:00" in table(wide(), WIDE)[1]  # in a pipe every line has its own
+
+
+def test_a_column_that_grows_behind_the_sample_is_no_longer_line() -> None:
+    rows = [{**row, "size": 10**number} for number, row in enumerate(wide(1) * 18)]
+    lines = table([*wide() * 200, *rows], WIDE, Look(width=50))
+    assert max(map(cells, lines)) <= 50
+    assert "left out at 50 columns: size" in lines
+
+
+def test_what_may_be_long_stands_below_its_row() -> None:
+    columns = [Column("n"), Column("body", below=True)]
+    rows = [{"n": 1, "body": "some words of a body"}, {"n": 2, "body": None}]
+    assert table(rows, columns, Look(width=24)) == [
+        "n",
+        "1",
+        "    body  some words of",
+        "          a body",
+        "2",
+    ]
+    assert table(rows, columns) == ["n  body", "1  some words of a body", "2  -"]
 
 
 def test_page() -> None:
@@ -204,14 +274,14 @@ def test_talk_is_on_stderr_and_quiet_keeps_warnings(capsys: pytest.CaptureFixtur
     assert shown.out == ""
     assert shown.err.splitlines() == [
         r"a [/x]\x1b[2J[bold]",
-        "3 messages, end offset 9; complete",
+        "3 messages. End offset 9. Complete.",
         "warning: c",
     ]
 
 
 def test_describe_incomplete() -> None:
     summary = {"schema": "x/1", "messages": 12345, "complete": False, "incomplete_reason": "limit", "x": None}
-    assert describe(summary) == "12,345 messages; incomplete (limit)"
+    assert describe(summary) == "12,345 messages. Incomplete (limit)."
 
 
 def test_describe_counts() -> None:
@@ -220,7 +290,7 @@ def test_describe_counts() -> None:
         "missing": 1, "end_offset": 0, "complete": True,
     }  # fmt: skip
     reported = (
-        "topic T, queue 0, 0 messages, 1 key not found, 1 byte, 1 entry, 1 missing, end offset 0; complete"
+        "No messages, 1 key not found, 1 byte, 1 entry, 1 missing. Topic T, queue 0, end offset 0. Complete."
     )
     assert describe(summary) == reported
 
@@ -234,7 +304,7 @@ def test_what_is_not_covered_is_said_once(capsys: pytest.CaptureFixture[str]) ->
     assert lines[:2] == ["warning: a: gone", "warning: not covered: b0: bad"]
     assert lines[-2:] == [
         "warning: not covered: 2 more places, all of them with --json",
-        "1 row; incomplete (damage)",
+        "1 row. Incomplete (damage).",
     ]
 
 
@@ -244,13 +314,33 @@ def test_describe_what_an_interrupt_left() -> None:
         {"path": "index", "reason": "interrupted"},
     ]
     summary = {"complete": False, "incomplete_reason": "interrupted", "not_covered": left}
-    reported = "incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes, left: index"
+    reported = "Incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes; index."
     assert describe(summary) == reported
 
 
 def test_describe_severities() -> None:
     counts = {"error": 2, "warning": 0, "note": 1234}
-    assert describe({"by_severity": counts, "complete": True}) == "error 2, note 1,234; complete"
+    assert describe({"by_severity": counts, "complete": True}) == "2 errors, 1,234 notes. Complete."
+    found = {"findings": 1, "by_severity": {"error": 1, "note": 0}, "complete": True}
+    assert describe(found) == "1 finding (1 error). Complete."
+    assert (
+        describe({"findings": 0, "by_severity": {"error": 0}, "complete": True}) == "No findings. Complete."
+    )
+
+
+def test_describe_ranges_and_times() -> None:
+    times = {"first_timestamp": 0, "last_timestamp": 1000, "complete": True}
+    stored = "1970-01-01T08:00:00.000+08:00 to 1970-01-01T08:00:01.000+08:00"
+    assert describe(times, zone_of("+08:00")) == f"Stored {stored}. Complete."
+    rest = {
+        "first_offset": 7,
+        "end_offset": 9,
+        "version": "5.3.3",
+        "version_source": "inferred",
+        "seconds": 0.5,
+    }
+    reported = "Physical offsets 7 to 9, release 5.3.3 (inferred), in 0.5 s. Complete."
+    assert describe({**rest, "followed": False, "complete": True}) == reported
 
 
 def test_times_outside_the_calendar_are_plain_numbers() -> None:

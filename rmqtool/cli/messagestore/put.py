@@ -192,6 +192,7 @@ def command(
             (ack,) = [store.put(one)] if way == Way() else way.put(store, [one])
             rows.write_rows([acks.row(ack, None, len(one.body))])
             rows.finish({**acks.summary(), "complete": True})
+            _note_memory(context, store)
             return acks.exit_code()
         csv = lines == "csv"
         source = LineInput(stop, store.config.max_message_size * _WIDEST + _BESIDE_BODY, quoted=csv)
@@ -201,12 +202,21 @@ def command(
                 rows.write_rows(putter.put(batch))
                 rows.flush()
                 progress.reach(source.read)
+        _note_memory(context, store)
         if stop.asked:
             left = [{"path": "stdin", "position": source.read, "reason": Incomplete.INTERRUPTED.value}]
             rows.finish(cut_short(acks.summary(), Incomplete.INTERRUPTED, left))
             return ExitCode.INTERRUPTED
         rows.finish({**acks.summary(), "complete": True})
     return acks.exit_code()
+
+
+def _note_memory(context: Context, store: MessageStore) -> None:
+    """What was acknowledged and does not last."""
+    count = store.memory.messages
+    if count:
+        what = "1 message of a topic" if count == 1 else f"{count} messages of topics"
+        context.console.note(f"{what} in memory: gone when this command ends")
 
 
 class _Putter:

@@ -27,6 +27,7 @@ _MOST_QUEUES = 1 << 15
         "rmqtool store topic /data/store OrderTopic",
         "rmqtool store topic /data/store OrderTopic --read-queues 8 --write-queues 8",
         "rmqtool store topic /data/store OrderTopic --perm 4",
+        "rmqtool store topic /data/store PriceTopic --memory",
         "rmqtool store topic /data/store OrderTopic --delete",
     ]
 )
@@ -47,6 +48,9 @@ def command(
             "--perm", metavar="2|4|6", help="2 write only, 4 read only, 6 both.", show_default=False
         ),
     ] = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep its messages in memory only; for a new topic.")
+    ] = False,
     delete: Annotated[
         bool, typer.Option("--delete", help="Take it out of the table; its messages stay.")
     ] = False,
@@ -63,7 +67,8 @@ def command(
     Without an option that changes something it is only shown, also beside a running broker. What is not
     given stays; a new topic has four queues and perm 6. Fewer read queues are refused while queues that
     would go have messages that a consumer group has not consumed, or nobody has: consumers would never get
-    them. Exit code 1: there is no such topic.
+    them. Messages of a topic made with --memory go when the process that has the store open ends; brokers
+    take it for any other topic. Exit code 1: there is no such topic.
     """
     context = Context(output)
     with named("NAME"):
@@ -74,11 +79,11 @@ def command(
         if text is not None:
             with named(f"--{key.replace('_', '-')}"):
                 wanted[key] = parse_int(text, minimum=0, maximum=_MOST_QUEUES)
-    if delete and wanted:
+    if delete and (wanted or memory):
         raise UsageError("--delete cannot be combined with settings of the topic")
     if force and read_queues is None:
         raise UsageError("--force goes with --read-queues")
-    if not delete and not wanted:
+    if not delete and not wanted and not memory:
         found = open_store(context, path, StoreOptions(engine.store_config)).topics.get(name)
         return _answer(context, name, found, "shown")
     with open_engine(context, path, engine) as store:
@@ -91,16 +96,29 @@ def command(
             read_queues=wanted.get("read_queues"),
             write_queues=wanted.get("write_queues"),
             perm=wanted.get("perm"),
+            memory=memory or None,
             force=force,
         )
     return _answer(context, name, made, "made" if before is None else "changed")
 
 
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
 def _answer(context: Context, name: str, topic: TopicConfig | None, state: str) -> ExitCode:
     from rmqtool.output.tablerows import Column
 
-    keys = ("topic", "read_queues", "write_queues", "perm", "state")
-    columns = [Column(key, shrinks=key == "topic", right=key not in {"topic", "state"}) for key in keys]
+    keys = ("topic", "read_queues", "write_queues", "perm", "memory", "state")
+    columns = [
+        Column(
+            key,
+            shrinks=key == "topic",
+            right=key not in {"topic", "memory", "state"},
+            show=_yes if key == "memory" else None,
+        )
+        for key in keys
+    ]
     rows: list[dict[str, Any]] = []
     if topic is not None:
         rows.append(
@@ -110,11 +128,12 @@ def _answer(context: Context, name: str, topic: TopicConfig | None, state: str) 
                 "read_queues": topic.read_queue_nums,
                 "write_queues": topic.write_queue_nums,
                 "perm": topic.perm,
+                "memory": topic.memory,
                 "attributes": dict(topic.attributes),
                 "state": state,
             }
         )
-    with context.rows(SCHEMA, columns, csv_columns=("type", *keys[:4], "attributes", "state")) as out:
+    with context.rows(SCHEMA, columns, csv_columns=("type", *keys[:5], "attributes", "state")) as out:
         out.write_rows(rows)
         out.finish({"topics": len(rows), "complete": True})
     if topic is None:

@@ -51,7 +51,6 @@ def command(
         source_options,
         with_left_out,
     )
-    from rmqtool.output.tablerows import Column
     from rmqtool.query.message_filter import MessageFilter
 
     if quick and deep:
@@ -62,20 +61,9 @@ def command(
     options = source_options(stores, spark, MessageFilter())
     options, _ = opened(context, options)
     several = len(options.paths) > 1
-    columns = [
-        *([Column("store")] if several else []),
-        Column("severity", style="yellow"),
-        Column("code", style="bold"),
-        Column("path"),
-        Column("position", right=True),
-        Column("physical_offset", "offset", right=True),
-        Column("message"),
-    ]
-    named = ["store"] if several else []
-    csv = [*named, "severity", "code", "path", "position", "length", "physical_offset", "message"]
     done: list[StoreVerdict] = []
     with (
-        context.rows("rmqtool.verify/1", columns, csv_columns=csv) as rows,
+        context.findings("rmqtool.verify/1", options.paths, several=several) as rows,
         spark.session(context, light=True) as session,
     ):
         from rmqtool.pipeline.verify import summary_of, verify

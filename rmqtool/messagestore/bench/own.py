@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 
 
 class MessageStoreEngine(LocalEngine):
-    """The message store, once flushed in the background and once synced."""
+    """The message store, once flushed in the background and once synced. memory: its topic is in memory."""
 
-    def __init__(self, root: Path, given: list[Message]) -> None:
+    def __init__(self, root: Path, given: list[Message], *, memory: bool = False) -> None:
         self._given = given
         self._tables = [table_of(given[at : at + TOGETHER]) for at in range(0, len(given), TOGETHER)]
         self._synced = given[: max(len(given) // SYNCED, 1)]
         self._store = MessageStore.open(root / "async", create=True, config=SETTINGS)
         synced = {**SETTINGS, "flushDiskType": "SYNC_FLUSH"}
         self._sync = MessageStore.open(root / "sync", create=True, config=synced)
+        for store in (self._store, self._sync):
+            if memory:
+                store.topics.set(TOPIC, memory=True)
         self._chance = random.Random(len(given))  # noqa: S311
         self._put_many()  # whatever is measured finds some; kernels are loaded, files are made
         self._sync.put(given[0])

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rmqtool.messagestore.appending import NotAppendedError, Place
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.messagestore.memory.routing import RoutedReader
     from rmqtool.messagestore.messages import GetResult
-    from rmqtool.messagestore.reading import Reader
     from rmqtool.messagestore.records import Prepared, RecordMaker
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.messagestore.state_files import StateFiles
@@ -63,7 +63,7 @@ class Engine:
     topics: Topics
     maker: RecordMaker
     writer: Writer
-    reader: Reader
+    reader: RoutedReader
     log: LogReader
     catch_up: Callable[[], None]
     flush: Callable[[], bool]
@@ -84,8 +84,7 @@ class Engine:
 
     def offsets(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Queue offset of the first message, and of the next one; twice 0 without the queue."""
-        queue = self.reader.queue(topic, queue_id)
-        return (0, 0) if queue is None else (max(queue.min_offset, 0), queue.max_offset)
+        return self.reader.bounds(topic, queue_id)
 
     def units(self, topic: str, queue_id: int, offset: int, most: int) -> Units | None:
         """Units from a queue offset on, those of one file, None where none are.

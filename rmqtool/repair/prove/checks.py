@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 _LISTED = 100
 """problems that a plan lists"""
 _VERIFIED = "the result was verified: it has no error that the store does not have"
-_STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
+STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
 
 
 def check_keep(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `recover --policy keep`: one pass over the result's log, and what changes of the store's again."""
     records = "every intact record of the store is in the result, unchanged and at its physical offset"
-    by = (_VERIFIED, records, _STARTED.format(planned.plan.release))
+    by = (_VERIFIED, records, STARTED.format(planned.plan.release))
     remains: list[str] = []
     checked = _checked(by, _of_keep(store, planned, reading, remains))
     return checked.model_copy(update={"remains": tuple(remains)})
@@ -66,7 +66,7 @@ def check_rebuild(store: Store, planned: Planned, reading: ReadOptions) -> Check
 def check_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `checkpoint set`: reads what a start reads."""
     state = "the checkpoint was verified: it has no error that the one before does not have"
-    return _checked((state, _STARTED.format(planned.plan.release)), _of_checkpoint(store, planned, reading))
+    return _checked((state, STARTED.format(planned.plan.release)), _of_checkpoint(store, planned, reading))
 
 
 def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
@@ -104,7 +104,7 @@ def _of_keep(store: Store, planned: Planned, reading: ReadOptions, remains: list
             for file, now in light
             if not before.spoils(file) and order.moves(file, now)
         )
-    yield from _new_harm(store, after, planned, reading, remains)
+    yield from new_harm(store, after, planned, reading, remains)
 
 
 def _beside_built(store: Store, planned: Planned) -> Store:
@@ -125,7 +125,7 @@ def _new_errors(store: Store, after: Store, reading: ReadOptions) -> Iterator[tu
         yield from errors.beyond(errors_of(store, reading, kernels))
 
 
-def _new_harm(
+def new_harm(
     store: Store, after: Store, planned: Planned, reading: ReadOptions, remains: list[str] | None = None
 ) -> Iterator[str]:
     """Harm that a start does to the result alone; what it does to the store too goes to `remains`."""
@@ -164,7 +164,7 @@ def _of_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Iter
     for one in check_state(after):
         if one.severity is Severity.ERROR and one.code not in before:
             yield f"{one.path}: {one.message} ({one.code})"
-    yield from _new_harm(store, after, planned, reading)
+    yield from new_harm(store, after, planned, reading)
 
 
 def _of_broker(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:

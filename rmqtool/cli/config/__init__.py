@@ -1,0 +1,1 @@
+"""`rmqtool config …`: the JSON tables of a store and their `.bak`."""

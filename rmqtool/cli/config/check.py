@@ -1,0 +1,76 @@
+"""`rmqtool config check`: which of each table and its `.bak` a broker would load."""
+
+from __future__ import annotations
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, StoreArgument, StoreOptions, VersionOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode
+
+SCHEMA = "rmqtool.config-check/1"
+KEYS = ("path", "primary", "bak", "loads", "entries", "entries_lost", "detail")
+
+
+@verb(
+    examples=[
+        "rmqtool config check /data/store",
+        "rmqtool config check /data/store --as-version 4.9.7 --json",
+    ]
+)
+def command(
+    path: StoreArgument = None,
+    *,
+    store: StoreOptions,
+    version: VersionOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Check the JSON tables in config/ and their .bak: what each is, and which a broker would load.
+
+    loads is primary, bak, empty (the broker starts with nothing in the table) or refuses (it does not start).
+    lost counts entries that can still be read in one of the files and that the broker would not have; config
+    salvage brings them back. Exit code 1 says that a table is not loaded as it should be.
+    """
+    from rmqtool.broker.traits import traits_of
+    from rmqtool.cli.proving import release_of
+    from rmqtool.output.incident_table import columns
+    from rmqtool.recovery.config_tables import Loads, config_outcomes
+    from rmqtool.repair.config_union import united
+    from rmqtool.store.coverage import coverage, unreadable
+    from rmqtool.store.required import require_root
+
+    context = Context(output)
+    opened = open_store(context, path, store)
+    require_root(opened)
+    release = release_of(opened, version)
+    names = {file.shown.removesuffix(".bak"): file.path.removesuffix(".bak") for file in opened.files}
+    bad = lost = count = 0
+    left = []
+    with context.rows(SCHEMA, columns(KEYS, context.zone), csv_columns=("type", *KEYS, "loses")) as rows:
+        for outcome in config_outcomes(opened, traits_of(release)):
+            one = united(opened, names[outcome.path], traits_of(release))
+            wrong = outcome.loses or outcome.loads is Loads.REFUSES
+            count, bad, lost = count + 1, bad + wrong, lost + one.lost
+            left += [
+                unreadable(where, one.detail or "cannot be read")
+                for where, state in ((outcome.path, one.primary), (f"{outcome.path}.bak", one.bak))
+                if state == "unreadable"
+            ]
+            row = {
+                "type": "config",
+                "path": outcome.path,
+                "primary": one.primary,
+                "bak": one.bak,
+                "loads": str(outcome.loads),
+                "entries": one.entries,
+                "entries_lost": one.lost,
+                "loses": wrong,
+                "detail": one.detail,
+            }
+            rows.write_rows([row])
+        source = "given" if version.release else "inferred"
+        counts = {"tables": count, "damaged": bad, "entries_lost": lost}
+        rows.finish(counts | {"version": release, "version_source": source} | coverage(left))
+    if bad and not context.console.quiet:
+        context.console.note("next: config salvage shows what it would write")
+    return ExitCode.INCOMPLETE if left else ExitCode.DAMAGE if bad else ExitCode.OK

@@ -1,0 +1,1 @@
+"""`rmqtool offsets …`: stored offsets of consumer groups and delay levels."""

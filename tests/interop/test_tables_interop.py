@@ -1,0 +1,77 @@
+"""Tables that were salvaged, clamped and merged, in the hands of a real broker."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqtool import Message, MessageStore
+from rmqtool.store.config_json import parse_config
+from tests.helpers import rmq
+from tests.interop.broker import BROKER_RELEASES, CONFIG, Broker
+from tests.interop.conftest import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+QUERY_OFFSET, ALL_TOPICS = 14, 21
+SIZES = {name: one for name, one in CONFIG.items() if "Size" in name or "Num" in name}
+ON = [pytest.param(one, marks=[pytest.mark.full] * (one != "5.3.3")) for one in BROKER_RELEASES]
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest) -> str:
+    return require(request.config, request.param, "broker")
+
+
+@pytest.mark.parametrize("broker", ON, indirect=True)
+def test_a_broker_loads_every_table_that_was_written(broker: str, tmp_path: Path) -> None:
+    root, directory = tmp_path / "store", tmp_path / "broker"
+    directory.mkdir()
+    with MessageStore.open(root, create=True, release=broker, config=SIZES) as store:
+        for topic in ("Kept", "Cut", "Gone"):
+            store.put_many([Message(topic, b"%d" % one, queue_id=one % 3) for one in range(30)])
+            store.commit_offset("CG", topic, 0, 4)
+        store.commit_offset("CG", "Kept", 1, 6)
+        store.send_delayed(Message("Kept", b"later", queue_id=0), 18)
+    config = root / "config"
+    topics = (config / "topics.json").read_text()
+    assert topics.index('"Kept"') < topics.index('"Gone"')
+    (config / "topics.json").write_text(topics[: topics.index('"Gone"') + 30])  # cut, as a crash leaves it
+    (config / "topics.json.bak").unlink(missing_ok=True)
+    offsets = (config / "consumerOffset.json").read_text()
+    (config / "consumerOffset.json").write_text(offsets.replace("{0:4,1:6", "{0:4000,1:6"))
+    (config / "delayOffset.json").write_text('{"offsetTable":{18:77,"1":5}}')
+    (config / "consumerOffset.slave.json").write_text('{"offsetTable":{"Cut@CG":{0:9,1:3},"Kept@CG2":{2:8}}}')
+    slave = (config / "consumerOffset.slave.json").rename(tmp_path / "slave.json")
+    version = ("--as-version", broker)
+    for number, words in enumerate(
+        (
+            ["config", "salvage", root, "--topic", "Gone"],
+            ["offsets", "clamp", root],
+            ["offsets", "merge", root, slave, "--policy", "max"],
+        )
+    ):
+        done = rmq(*words, "--in-place", "--backup", tmp_path / f"backup{number}", "--apply", *version)
+        assert done.exit_code == 0, done.stderr
+    with Broker(broker, root, directory) as taken:
+
+        def queried(group: str, topic: str, queue_id: int) -> int:
+            fields = {"consumerGroup": group, "topic": topic, "queueId": queue_id}
+            return int(taken.request(QUERY_OFFSET, fields)[0]["offset"])
+
+        assert [queried("CG", "Kept", queue) for queue in (0, 1)] == [10, 6]
+        assert [queried("CG", "Cut", queue) for queue in (0, 1)] == [9, 3]
+        assert queried("CG2", "Kept", 2) == 8
+        table = json.loads(taken.request(ALL_TOPICS, {})[1])["topicConfigTable"]
+        assert table["Kept"] == json.loads(topics)["topicConfigTable"]["Kept"] | table["Kept"]
+        assert (table["Gone"]["readQueueNums"], table["Gone"]["perm"]) == (3, 6)
+        _, raw = taken.pull("Gone", 0)
+        assert raw
+        taken.stop()
+    delays = parse_config((config / "delayOffset.json").read_bytes()).data
+    assert delays["offsetTable"]["18"] == 1
