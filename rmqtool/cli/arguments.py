@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 import typer.core
@@ -24,12 +24,34 @@ def flags_without_type(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+_ALL = "--help-all"
+
+
+class Documented(NamedTuple):
+    """What a page of help says of a command: its docstring, and examples."""
+
+    doc: str
+    examples: tuple[str, ...]
+
+
 class VerbCommand(typer.core.TyperCommand):
     """A command whose positionals may start with `-` (an age `-2h`, a key `-k1`)."""
+
+    documented: Documented
+    """set by who loads the command"""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The page of `--help`, of `--help-all` with every option explained."""
+        from rmqtool.cli.helping import command_page
+
+        formatter.write(command_page(self, ctx, full=ctx.meta.get(_ALL, False)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Moves positionals behind `--`, where the parser takes them as they are."""
         if not ctx.resilient_parsing:
+            if _ALL in args[: args.index("--")] if "--" in args else _ALL in args:
+                ctx.meta[_ALL] = True
+                args = ["--help"]
             args = split_arguments(args, self._options(ctx), self._alone(ctx))
         try:
             return super().parse_args(ctx, args)

@@ -16,10 +16,10 @@ import typer
 import typer.core
 import typer.main
 
-from rmqtool.cli.arguments import VerbCommand, flags_without_type
+from rmqtool.cli.arguments import Documented, VerbCommand, flags_without_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,10 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
     "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "diff": Entry(
+        "rmqtool.cli.diff",
+        "Compare the commit logs of two stores: what both have, where they differ, which one to keep.",
+    ),
     "offsets audit": Entry(
         "rmqtool.cli.offsets.audit",
         "Check the stored offsets of consumer groups, delay levels and light queues against their queues.",
@@ -189,16 +193,48 @@ COMMANDS: dict[str, Entry] = {
 """every command by its name; of a group: the name of the group, a blank, its own"""
 
 
+AREAS: dict[str, tuple[str, ...]] = {
+    "Inspect": ("info", "dump", "show", "tail", "stats", "explain", "map", "report"),
+    "Verify": ("verify", "doctor", "checkpoint", "offsets", "config", "diff"),
+    "Query": (
+        *("query-key", "query-id", "query-offset", "query-time", "trace", "delayed", "half", "retry", "dlq"),
+        *("assign", "export", "sql"),
+    ),
+    "Repair": ("recover", "rebuild", "salvage", "undo"),
+    "Store": ("store",),
+    "Fleet": ("pipeline",),
+}
+"""where `rmqtool --help` lists what; what no area has stands in front of the last one"""
+
+ABOUT: dict[str, str] = {
+    "help": "Help of a command: rmqtool help [COMMAND], with all options: COMMAND --help-all.",
+    "version": "The version of rmqtool.",
+}
+"""commands about the program itself"""
+
+INTENDED = {
+    "repair": "recover", "fix": "recover", "check": "verify", "fsck": "verify", "diagnose": "doctor",
+    "ls": "info", "list": "info", "inspect": "info", "cat": "dump", "decode": "dump", "follow": "tail",
+    "key": "query-key", "find": "query-key", "get": "query-offset", "offset": "query-offset",
+    "time": "query-time", "carve": "salvage", "revert": "undo", "rollback": "undo", "log": "explain",
+    "compare": "diff", "spark": "pipeline", "put": "store put", "query": "query-key", "search": "query-key",
+}  # fmt: skip
+"""what people type → the command that does it"""
+
+
 class LazyGroup(typer.core.TyperGroup):
     """The program, or a group of it: stand-ins with name and one-line help; what is called is loaded.
 
     prefix: what stands before the names of the group's commands in `COMMANDS`.
     """
 
-    def __init__(self, prefix: str = "", **attributes: Any) -> None:
+    def __init__(self, prefix: str = "", examples: Sequence[str] = (), **attributes: Any) -> None:
         self._prefix = prefix
+        self._examples = examples
+        self._own = _members(prefix)
+        names = self._own if prefix else {**self._own, **ABOUT}
         attributes["commands"] = {
-            name: typer.core.TyperCommand(name, help=text) for name, text in _members(prefix).items()
+            name: typer.core.TyperCommand(name, help=text) for name, text in names.items()
         }
         super().__init__(**attributes)
 
@@ -206,10 +242,53 @@ class LazyGroup(typer.core.TyperGroup):
         """All parameters, flags without a type."""
         return flags_without_type(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Turns `help COMMAND` into `COMMAND --help`, `version` into `--version`."""
+        if not self._prefix and not ctx.resilient_parsing and args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        elif not self._prefix and args == ["version"]:
+            args = ["--version"]
+        elif args == ["--help-all"]:
+            args = ["--help"]
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command that is called, with its options."""
+        meant = None if self._prefix or args[0] in self.commands else INTENDED.get(args[0])
+        if meant in COMMANDS or meant in GROUPS:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{meant}'?")
         name, found, rest = super().resolve_command(ctx, args)
         return name, found and _load(self._prefix + str(name)), rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The commands by area, and the first things to type."""
+        from rmqtool.cli.helping import group_page
+
+        if self._prefix:
+            areas = {"Commands": self._own}
+            more = f"More with {ctx.command_path} COMMAND --help."
+            formatter.write(group_page(ctx.command_path, str(self.help), areas, self._examples, more))
+            return
+        listed = {name for names in AREAS.values() for name in names}
+        areas = {area: _chosen(self._own, names) for area, names in AREAS.items()}
+        areas["More"] = _chosen(self._own, [name for name in self._own if name not in listed]) | ABOUT
+        shown = {area: rows for area, rows in areas.items() if rows}
+        text = (self.help or "").split("\n", 1)[0]
+        formatter.write(group_page(ctx.command_path, text, shown, FIRST, str(self.epilog or "")))
+
+
+FIRST = (
+    "rmqtool doctor /data/store         # is it safe to start this broker?",
+    "rmqtool verify /data/store         # is every record, queue and index entry right?",
+    "rmqtool recover /data/store        # plans a repaired store; nothing is changed",
+    "rmqtool query-key /data/store KEY  # is my message there?",
+)
+"""examples of the program's own help"""
+
+
+def _chosen(rows: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    return {name: rows[name] for name in names if name in rows}
 
 
 def _members(prefix: str) -> dict[str, str]:
@@ -226,7 +305,7 @@ def _load(name: str) -> Any:
     if name in COMMANDS:
         return load_command(name)
     group = GROUPS[name]
-    return LazyGroup(f"{name} ", name=name, help=group.help, epilog=_examples(group.examples))
+    return LazyGroup(f"{name} ", group.examples, name=name, help=group.help)
 
 
 @cache
@@ -234,25 +313,9 @@ def load_command(name: str) -> typer.core.TyperCommand:
     """Imports the module of `name` and builds its command, once a process."""
     function = import_module(COMMANDS[name].module).command
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
-    app.command(
-        name.rpartition(" ")[2],
-        cls=VerbCommand,
-        help=_flowing(function),
-        epilog=_examples(function.examples),
-    )(function)
-    return cast("VerbCommand", typer.main.get_command(app))
-
-
-def _examples(lines: Sequence[str]) -> str | None:
-    listed = "\n\n".join(f"$ {line}" for line in lines)
-    return _no_markup(f"Examples:\n\n{listed}") if lines else None
-
-
-def _flowing(function: Any) -> str:
-    """The docstring with one line a paragraph, as typer wants it to wrap the text itself."""
-    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
-    return _no_markup("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
-
-
-def _no_markup(text: str) -> str:
-    return text.replace("[", r"\[")
+    doc = inspect.getdoc(function) or ""
+    summary = doc.split("\n", 1)[0]
+    app.command(name.rpartition(" ")[2], cls=VerbCommand, help=summary)(function)
+    command = cast("VerbCommand", typer.main.get_command(app))
+    command.documented = Documented(doc, tuple(function.examples))
+    return command

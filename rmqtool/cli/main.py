@@ -53,7 +53,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="Read commands never write in the store. Exit codes: 0 clean, 1 damage, 2 usage, 3 incomplete."
+    epilog="Read commands never write in the store. Exit codes: 0 clean, 1 damage, 2 usage, 3 incomplete. "
+    "rmqtool --install-completion teaches your shell."
 )
 def _program(
     ctx: typer.Context,

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 import typer
 
-from rmqtool.cli.commands import COMMANDS, load_command
+from rmqtool.cli.commands import AREAS, COMMANDS, GROUPS, INTENDED, load_command
 from rmqtool.cli.main import run
 
 
@@ -20,6 +20,57 @@ def test_help_has_an_example_and_says_what_every_option_does(name: str) -> None:
     assert function.examples
     for parameter in command.params:
         assert getattr(parameter, "help", None), parameter.name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_every_option_and_fits_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = load_command(name)
+    options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    assert run([*name.split(), "--help"]) == 0
+    short = capsys.readouterr().out
+    assert run([*name.split(), "--help-all"]) == 0
+    full = capsys.readouterr().out
+    assert all(option in short.split() or f"{option}," in short.split() for option in options)
+    examples = import_module(COMMANDS[name].module).command.examples
+    for parameter in command.params:
+        assert " ".join(parameter.help.split()) in " ".join(full.split()), parameter.name
+    for page in (short, full):
+        assert all(len(line) <= 80 or line.strip() in examples for line in page.splitlines())
+        assert page.index("Examples") < page.index("Options") if "Options" in page else True
+    assert len(short.splitlines()) < 80
+
+
+def test_the_list_of_commands_has_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help"]) == 0
+    page = capsys.readouterr().out
+    assert run(["--help"]) == 0
+    assert capsys.readouterr().out == page
+    listed = {line.split()[0] for line in page.splitlines() if line.startswith("  ") and line[2] != " "}
+    assert {name.split()[0] for name in COMMANDS} <= listed
+    assert [page.index(f"\n{area}\n") for area in AREAS] == sorted(
+        page.index(f"\n{area}\n") for area in AREAS
+    )
+
+
+def test_help_of_a_command_and_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["verify"], ["store", "put"], ["store"]):
+        assert run(["help", *words]) == 0
+        page = capsys.readouterr().out
+        assert page.startswith(f"Usage: rmqtool {' '.join(words)} ")
+        assert run([*words, "--help"]) == 0
+        assert capsys.readouterr().out == page
+    assert run(["help", "nothing"]) == 2
+    capsys.readouterr()
+    assert run(["version"]) == 0
+    assert capsys.readouterr().out.startswith("rmqtool ")
+
+
+@pytest.mark.parametrize("typed", INTENDED)
+def test_what_people_type_leads_to_a_command(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed not in COMMANDS
+    assert run([typed, "x"]) == 2
+    known = INTENDED[typed] in COMMANDS or INTENDED[typed] in GROUPS
+    assert (f"Did you mean '{INTENDED[typed]}'?" in capsys.readouterr().err) is known
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -43,6 +94,7 @@ FURTHER = {
     "export": ["--to", "absent.raw"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
+    "diff": ["absent"],
     "offsets merge": ["absent"],
     "offsets diff": ["absent"],
     "store put": ["Topic", "--body", "x"],

@@ -195,7 +195,7 @@ def test_closed_descriptors_do_not_matter() -> None:
 
 def test_help_has_the_examples_unchanged(echo: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([echo, "--help"]) == 0
-    assert "$ rmqtool echo -2h --topic 'T[0-9]*'" in capsys.readouterr().out
+    assert "  rmqtool echo -2h --topic 'T[0-9]*'" in capsys.readouterr().out
 
 
 def test_completion_script_and_answers() -> None:

@@ -112,6 +112,7 @@ ASKED: dict[str, list[list[str]]] = {
     "undo": [["STORE/config/users.json"], ["STORE/plain_acl.yml"]],
     "checkpoint show": [["STORE"]],
     "checkpoint set": [["STORE"]],
+    "diff": [["STORE", "STORE"]],
     "offsets audit": [["STORE"]],
     "offsets clamp": [["STORE"], ["STORE", "--save-plan", "NEW/plan.json"]],
     "offsets merge": [["STORE", "STORE"]],

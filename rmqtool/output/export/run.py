@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from rmqtool.errors import ExitCode, RmqtoolError, UsageError
 from rmqtool.output.export.shield import whole_step
 from rmqtool.query.anchor import anchor
@@ -16,7 +18,8 @@ from rmqtool.query.lost_end import lost_end
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.fields import TORN
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import TORN, Field
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
@@ -25,6 +28,7 @@ from rmqtool.store.doubts import Doubt, why_doubtful
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.output.export.target import Target
@@ -93,7 +97,10 @@ class _Done:
 
 
 class ExportRun:
-    """One export. missing: what could not even be listed, as rows of `not_covered`."""
+    """One export. missing: what could not even be listed, as rows of `not_covered`.
+
+    at: sorted physical offsets of the records that are meant, None for all that pass the filter.
+    """
 
     def __init__(
         self,
@@ -102,7 +109,9 @@ class ExportRun:
         reading: ReadOptions,
         destination: Destination,
         target: Target,
+        at: npt.NDArray[np.int64] | None = None,
     ) -> None:
+        self._at = at
         self._store = store
         self._segments = store.segments
         self._wanted = wanted
@@ -158,7 +167,7 @@ class ExportRun:
         listing = LogListing(self._segments, self._wanted, self._scope.may_hold, counts, start)
         how = LogScan(
             columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED, "issues"))),
-            choose=self._selector.choose,
+            choose=self._choose,
             wanted=self._scope.may_hold,
             offsets=(start, max(self._segments.end_offset, start)) if start else None,
             options=self._reading,
@@ -172,6 +181,14 @@ class ExportRun:
                 self._save(writer)
                 saved = time.monotonic()
         self._done.not_covered += [row for row in counts.not_covered if row["reason"] == Incomplete.LIMIT]
+
+    def _choose(self, records: Records, base: int, path: str = "") -> Records:
+        if self._at is not None:
+            starts = records.rows[:, Field.POSITION] + base
+            place = np.minimum(np.searchsorted(self._at, starts), max(len(self._at) - 1, 0))
+            kept = self._at[place] == starts if len(self._at) else np.zeros(len(starts), np.bool_)
+            records = Records(records.rows[kept], records.window, records.origin)
+        return self._selector.choose(records, base, path)
 
     def _take(self, writer: Writer, batch: pa.RecordBatch | None, others: Sequence[Row]) -> None:
         done = self._done
