@@ -246,8 +246,7 @@ class IndexCheck:
                 facts |= {"caused_by": damaged[kind].code, "severity": Severity.WARNING}
                 yield orphans.index.item("IDX-DANGLING", number, **facts)
             elif kind == -3:
-                mild = Severity.NOTE if self._unclean else None
-                yield orphans.index.item("IDX-BEYOND-LOG", number, severity=mild, **facts)
+                yield orphans.index.item("IDX-BEYOND-LOG", number, **facts)
             elif kind == -1:
                 yield orphans.index.item("IDX-DANGLING", number, **facts)
 

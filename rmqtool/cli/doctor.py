@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqtool.cli.completing import complete_scenarios
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
@@ -53,6 +54,7 @@ def command(
             "remove-abort, remove-checkpoint, zero-checkpoint, 'remove-file PATH', start-twice, 'release X', "
             "'set NAME=VALUE'; several joined with + are made together. Repeatable: all are compared.",
             show_default=False,
+            autocompletion=complete_scenarios,
         ),
     ] = None,
     full: Annotated[

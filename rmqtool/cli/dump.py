@@ -8,6 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.near import say_unknown_topics
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
     FORMATS,
@@ -68,6 +69,7 @@ def command(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     say_ignored(context, wanted.subscription)
+    say_unknown_topics(context, opened, wanted.topics)
     whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
     if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")

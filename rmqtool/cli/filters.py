@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
+from rmqtool.cli.completing import complete_topics
 from rmqtool.cli.filtering import Filters, Many
 from rmqtool.cli.parse import named, parse_names, parse_text
 from rmqtool.errors import UsageError
@@ -74,7 +75,17 @@ KeyFilter = Annotated[Many, _text("--key", "KEY", "One of KEYS is KEY; repeatabl
 class PlaceFilters(Filters):
     """Whose messages."""
 
-    topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
+    topic: Annotated[
+        Many,
+        typer.Option(
+            "--topic",
+            metavar="GLOB",
+            help="Topic, also as a glob; repeatable.",
+            show_default=False,
+            rich_help_panel=_PANEL,
+            autocompletion=complete_topics,
+        ),
+    ] = None
     queue: Annotated[Many, _text("--queue", "N", "Queue number, or * for all; repeatable.")] = None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from rmqtool.cli.completing import complete_topics
 from rmqtool.cli.parse import named, parse_int, parse_size
 from rmqtool.errors import UsageError
 
@@ -59,7 +60,10 @@ StorePositional = Annotated[
 ]
 """STORE in front of further positionals"""
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic, as it is written.")]
+TopicArgument = Annotated[
+    str,
+    typer.Argument(metavar="TOPIC", help="Topic, as it is written.", autocompletion=complete_topics),
+]
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Queue number.")]
 
 
@@ -162,20 +166,9 @@ class StoreOptions:
 
 
 @dataclass(frozen=True)
-class ReadOptions:
-    """How bytes are read."""
+class GentleOptions:
+    """How bytes are read where that is not much."""
 
-    jobs: Annotated[
-        str | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            metavar="N",
-            help="Threads over segment files; default: one for each processor.",
-            show_default=False,
-            rich_help_panel=_READING,
-        ),
-    ] = None
     safe_io: Annotated[
         bool,
         typer.Option(
@@ -190,6 +183,34 @@ class ReadOptions:
             "--max-read-rate",
             metavar="SIZE",
             help="Bytes read per second at most, such as 50MiB.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+
+    @property
+    def bytes_per_second(self) -> int | None:
+        """The rate given, at least 1, or None for no bound."""
+        if self.max_read_rate is None:
+            return None
+        with named("--max-read-rate"):
+            rate = parse_size(self.max_read_rate)
+            if rate < 1:
+                raise UsageError("must be more than 0")
+            return rate
+
+
+@dataclass(frozen=True)
+class ReadOptions(GentleOptions):
+    """How bytes are read."""
+
+    jobs: Annotated[
+        str | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            help="Threads over segment files; default: one for each processor.",
             show_default=False,
             rich_help_panel=_READING,
         ),
@@ -217,17 +238,6 @@ class ReadOptions:
             advance=advance,
             live=live,
         )
-
-    @property
-    def bytes_per_second(self) -> int | None:
-        """The rate given, at least 1, or None for no bound."""
-        if self.max_read_rate is None:
-            return None
-        with named("--max-read-rate"):
-            rate = parse_size(self.max_read_rate)
-            if rate < 1:
-                raise UsageError("must be more than 0")
-            return rate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import time
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 from rmqtool.errors import UsageError
@@ -25,7 +26,9 @@ INT64_MAX = (1 << 63) - 1
 MAX_DIGITS = 64  # far beyond any int64, far below where int() gets slow or refuses
 SEGMENT_NAME_DIGITS = 20  # UtilAll#offset2FileName
 
-_TIME_FORMS = "epoch milliseconds, ISO 8601, yyyy-MM-dd#HH:mm:ss:SSS, now or -2h"
+_TIME_FORMS = "epoch milliseconds, ISO 8601, yyyy-MM-dd#HH:mm:ss:SSS, now, -2h, 2h ago, 12:00 or yesterday"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
+_DAY = re.compile(rf"(?:(today|yesterday)|(?=\d))(?:(?:^|[ T])({_CLOCK}))?", re.IGNORECASE)
 _BROKER_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})#(\d{2}:\d{2}:\d{2}):(\d{3})")
 _AGO = re.compile(r"(?:\d+(?:ms|[smhdw]))+", re.IGNORECASE)
 _AGO_PART = re.compile(r"(\d+)(ms|[smhdw])", re.IGNORECASE)
@@ -63,7 +66,8 @@ def parse_time(text: str, zone: Zone, now_millis: int | None = None) -> int:
 
     Whole numbers are epoch milliseconds (any int64), except ten digits without a sign: epoch seconds.
     Otherwise ISO 8601 or mqadmin's `yyyy-MM-dd#HH:mm:ss:SSS` (both in `zone` unless they name one), `now`,
-    or an age such as `-2h`, `-30m`, `-1d12h`. `now_millis` is what "now" means; default the clock.
+    an age such as `-2h`, `30m ago`, `1d12h`, a time of today `12:00`, or `today` and `yesterday`, which begin
+    at midnight in `zone` unless a time follows. `now_millis` is what "now" means; default the clock.
     """
     if re.fullmatch(r"[0-9]{10}", text):
         return int(text) * 1000
@@ -71,10 +75,13 @@ def parse_time(text: str, zone: Zone, now_millis: int | None = None) -> int:
         return parse_int(text)
     if text == "now":
         return _now(now_millis)
-    if text.startswith("-") and _AGO.fullmatch(text[1:]):
-        parts = _AGO_PART.findall(text[1:])
+    age_text = text.removeprefix("-").removesuffix("ago").rstrip()
+    if _AGO.fullmatch(age_text):
+        parts = _AGO_PART.findall(age_text)
         age = sum(parse_int(count) * _AGO_MILLIS[unit.lower()] for count, unit in parts)
         return parse_int(str(_now(now_millis) - age))
+    if match := _DAY.fullmatch(text):
+        return _of_day(match[1], match[2] or "0:00", text, zone, _now(now_millis))
     if match := _BROKER_TIME.fullmatch(text):
         return _moment("{}T{}.{}".format(*match.groups()), text, zone)
     return _moment(text, text, zone)
@@ -82,6 +89,13 @@ def parse_time(text: str, zone: Zone, now_millis: int | None = None) -> int:
 
 def _now(now_millis: int | None) -> int:
     return time.time_ns() // 1_000_000 if now_millis is None else now_millis
+
+
+def _of_day(day: str | None, clock: str, text: str, zone: Zone, now: int) -> int:
+    """A time of today or yesterday, by the calendar of `zone`."""
+    date = zone.date(now) - timedelta(days=1 if day and day.lower() == "yesterday" else 0)
+    hour, _, rest = clock.partition(":")
+    return _moment(f"{date.isoformat()}T{hour:0>2}:{rest}", text, zone)
 
 
 def _moment(iso: str, text: str, zone: Zone) -> int:
@@ -192,5 +206,7 @@ def parse_names(text: str, allowed: tuple[str, ...]) -> frozenset[str]:
     names = frozenset(part.strip() for part in text.split(","))
     unknown = sorted(names - set(allowed))
     if unknown:
-        raise UsageError(f"'{unknown[0]}' must be one of: {', '.join(allowed)}")
+        near = get_close_matches(unknown[0], allowed, 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"'{unknown[0]}' must be one of: {', '.join(allowed)}{meant}")
     return names

@@ -10,6 +10,7 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.key_lines import key_lines
+from rmqtool.cli.near import say_unknown_topics
 from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.parse import named, parse_int, parse_text
@@ -115,6 +116,8 @@ def command(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     say_ignored(context, chosen.subscription)
+    topics = chosen.topics if wanted.topic is None else (wanted.topic,)
+    say_unknown_topics(context, opened, topics)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)
         twice = Twice(opened.segments, wanted, by_key=by_key) if duplicates else None

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from rmqtool.cli.completing import complete_groups
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.near import say_unknown_group
 from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import (
     QUERY_FORMATS,
@@ -59,6 +61,7 @@ def command(
             metavar="GROUP",
             help="Consumer group: its settings, and without OFFSET its committed offset.",
             show_default=False,
+            autocompletion=complete_groups,
         ),
     ] = None,
     report: Annotated[
@@ -114,6 +117,8 @@ def command(
     opened, unread = open_log(context, path, store)
     unread += unlisted_queue(context, opened, topic, number)
     if group is not None:
+        if offset is not None:
+            say_unknown_group(context, opened, group)
         committed = () if offset is not None else (offsets_file(opened),)
         unread += damaged_settings(
             opened, context, *committed, "subscriptionGroup.json", "consumerFilter.json"

@@ -13,6 +13,7 @@ from rmqtool.cli.options import (
     QUERY_FORMATS,
     OutputOptions,
     QueueArgument,
+    ReadOptions,
     StoreOptions,
     StorePositional,
     TopicArgument,
@@ -39,7 +40,10 @@ def command(
     topic: TopicArgument,
     queue: QueueArgument,
     time: Annotated[
-        str, typer.Argument(metavar="TIME", help="Store time: epoch ms or s, ISO 8601, -2h, now.")
+        str,
+        typer.Argument(
+            metavar="TIME", help="Store time: epoch ms or s, ISO 8601, -2h, 12:00, yesterday, now."
+        ),
     ],
     boundary: Annotated[
         Literal["lower", "upper"],
@@ -49,6 +53,7 @@ def command(
     ] = "lower",
     *,
     store: StoreOptions,
+    read: ReadOptions,
     version: VersionOptions,
     filters: TimeQueryFilters,
     subscription: SubscriptionOptions,
@@ -70,7 +75,6 @@ def command(
     from rmqtool.output.tablerows import Column
     from rmqtool.query.served_queue import read_rules, served_queue
     from rmqtool.query.time_query import TimeQuery
-    from rmqtool.scan.options import ReadOptions
 
     context = Context(output)
     with named("TOPIC"):
@@ -86,7 +90,7 @@ def command(
         RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out,
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
-        reading = ReadOptions.of(opened)
+        reading = read.of_log(opened)
         query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen, unread, reading)
         for batch, more in query.batches(out.columns):
             out.write(batch, more)

@@ -44,9 +44,11 @@ def parse_queue_offset(
 
     committed = committed_offset(store, group, topic, queue_id)
     if committed is None:
-        raise UsageError(
-            f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
-        )
+        from rmqtool.query.near import known_groups, near, suggestion
+
+        names = [name for name in near(group, known_groups(store)) if name != group]
+        told = f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
+        raise UsageError(told + suggestion(names))
     return committed
 
 
@@ -70,4 +72,9 @@ def say_queues(context: Context, store: Store, topic: str, view: QueueView) -> N
     if numbers:
         context.console.note(f"topic {topic} has queues {', '.join(map(str, numbers))}")
     else:
-        context.console.note(f"there is no queue of topic {topic} in this store")
+        from rmqtool.query.near import near, suggestion
+        from rmqtool.query.topics import known_topics
+
+        names = near(topic, known_topics(store))
+        told = f"there is no queue of topic {topic} in this store"
+        context.console.note(told + suggestion([name for name in names if name != topic]))

@@ -8,8 +8,9 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, ListingFilters, SubscriptionOptions, say_ignored
+from rmqtool.cli.near import say_unknown_topics
 from rmqtool.cli.opened import open_log
-from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, StoreArgument, StoreOptions
+from rmqtool.cli.options import QUERY_FORMATS, GentleOptions, OutputOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_int
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
@@ -35,6 +36,7 @@ def command(
     ] = "10",
     *,
     store: StoreOptions,
+    read: GentleOptions,
     filters: ListingFilters,
     subscription: SubscriptionOptions,
     bodies: BodyOptions,
@@ -48,6 +50,7 @@ def command(
     """
     from rmqtool.cli.records import RecordOut, listing_code
     from rmqtool.query.tail import LogTail
+    from rmqtool.store.access import Access
 
     context = Context(output)
     with named("--number"):
@@ -57,7 +60,9 @@ def command(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     say_ignored(context, wanted.subscription)
-    tail = LogTail(opened, wanted, count, follow, unread)
+    say_unknown_topics(context, opened, wanted.topics)
+    access = Access.of(read.bytes_per_second, careful=True, live=False)
+    tail = LogTail(opened, wanted, count, follow, unread, access=access)
     with RecordOut(context, SCHEMA, bodies) as out:
         columns = out.columns
         try:

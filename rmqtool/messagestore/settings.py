@@ -219,7 +219,8 @@ def _at_least_0(name: str, value: int) -> int:
 
 
 def _timing(config: StoreConfig) -> Timing:
-    batch = config.ha_transfer_batch_size
+    given = "ha_transfer_batch_size" in config.model_fields_set
+    batch = config.ha_transfer_batch_size if given else Timing().batch
     if not 0 < batch <= MAX_FRAME - sizeof(TransferHeader):
         raise UsageError(f"haTransferBatchSize={batch}: no slave takes frames of that size")
     heartbeat, housekeeping = config.ha_send_heartbeat_interval, config.ha_housekeeping_interval

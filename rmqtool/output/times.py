@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
+    from datetime import date, tzinfo
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -49,6 +49,10 @@ class Zone:
         """`2024-05-01 08:00:00`, where the zone stands elsewhere."""
         text = self.iso(millis)
         return text[:19].replace("T", " ") if "T" in text else text
+
+    def date(self, millis: int) -> date:
+        """The day of a moment, by the calendar of this zone. OverflowError outside years 1 to 9999."""
+        return (EPOCH + millis * _MILLISECOND).astimezone(self.info).date()
 
     def millis(self, moment: datetime) -> int:
         """Epoch milliseconds of `moment`, which is read in this zone when it names none.

@@ -25,6 +25,7 @@ from rmqtool.scan.opened import behind
 from rmqtool.scan.parts import cut
 from rmqtool.scan.picked import Damaged, damage_of
 from rmqtool.scan.table import to_batch
+from rmqtool.store.access import Access
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 from rmqtool.store.holes import hole_before
 from rmqtool.store.live import is_live
@@ -53,10 +54,10 @@ _SIZE = 4
 class LogTail:
     """The last `count` messages that pass `wanted`, and with `follow` those that come.
 
-    unread: what of the log cannot be opened, as rows of `store.coverage`. messages: how many were given. at:
-    physical offset up to which the log was read. damage: ranges between the messages that are no records.
-    torn: the same at the end of the log, where a broker may be writing: what looks bad there is read again
-    first, and while following every time.
+    unread: what of the log cannot be opened, as rows of `store.coverage`. access: how segments are opened.
+    messages: how many were given. at: physical offset up to which the log was read. damage: ranges between
+    the messages that are no records. torn: the same at the end of the log, where a broker may be writing:
+    what looks bad there is read again first, and while following every time.
     """
 
     store: Store
@@ -67,6 +68,7 @@ class LogTail:
     first_chunk: int = FIRST_CHUNK
     messages: int = 0
     first_offset: int | None = None
+    access: Access = field(default_factory=lambda: Access("pread"))
     at: int = 0
     interrupted: bool = False
     damage: list[Row] = field(default_factory=list)
@@ -77,7 +79,7 @@ class LogTail:
     @cached_property
     def log(self) -> LogFollower:
         """The log as it was listed last."""
-        return LogFollower(self.store, live=self.follow or is_live(self.store))
+        return LogFollower(self.store, live=self.follow or is_live(self.store), access=self.access)
 
     @property
     def segments(self) -> SegmentSet:

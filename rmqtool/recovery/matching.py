@@ -57,7 +57,8 @@ class Matches:
     ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have, also those
     that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code. displaced:
     wrong ones whose record states another physical offset than where it lies. taken: queue offsets
-    [low, high) of records to which an entry leads that recovery of the queue takes away.
+    [low, high) of records to which an entry leads that recovery of the queue takes away. ahead: the queue's
+    last entry leads to a record that states a higher queue offset, as in light queues of release 5.
     """
 
     matched: int = 0
@@ -71,6 +72,7 @@ class Matches:
     first_tags: int | None = None
     displaced: int = 0
     taken: tuple[int, int] | None = None
+    ahead: bool = False
 
     @property
     def compared(self) -> int:
@@ -90,6 +92,7 @@ class Matches:
         self.first_missed = _lower(self.first_missed, other.first_missed)
         self.span = _both(self.span, other.span)
         self.taken = _both(self.taken, other.taken)
+        self.ahead = self.ahead or other.ahead
 
 
 def _both(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -149,7 +152,17 @@ class _Queue:
         self._end, self._size = end, size
         self._extension = extension
         self._behind = [one for one in (*self._files[-1:], *gone) if one.file is not None]
+        self._last_offset = self._offset_at(end - 1)
         self.found = Matches()
+
+    def _offset_at(self, slot: int) -> int | None:
+        """Physical offset in the entry at a slot, None where the files have none there."""
+        number = int(np.searchsorted(self._bases, slot * BYTES, side="right")) - 1
+        if slot < 0 or number < 0:
+            return None
+        one = self._files[number]
+        unit = _units(one, np.array([slot - one.base // BYTES], np.int64))[0]
+        return int(unit["physical_offset"]) if unit["size"] > 0 else None
 
     def append(self, run: QueueRecords) -> None:
         """Holds records against the entries at their slots (`ConsumeQueue#getIndexBuffer`).
@@ -158,6 +171,9 @@ class _Queue:
         not reach some of its own entries.
         """
         self.found.add(Matches(span=_span(run)))
+        if self._last_offset is not None and (run.offsets == self._last_offset).any():
+            states = run.slots[run.offsets == self._last_offset]
+            self.found.add(Matches(ahead=bool((states >= self._end).any())))
         self._take_away(run)
         if not self._files:
             return

@@ -89,10 +89,14 @@ def _light_spans(
     """Queue offsets in the log of queues that records feed besides their `own`.
 
     Release 5 numbers some of these queues otherwise than its records (`MultiDispatchUtils`): where entries do
-    not lead to the messages of their queue offsets, these tell nothing of the queue's end; entries that do,
-    and go with the start, tell of it all the same.
+    not lead to the messages of their queue offsets, or the last one to a message of a higher one, these tell
+    nothing of the queue's end; entries that do, and go with the start, tell of it all the same.
     """
-    spans = {key: one.taken if one.wrong else one.span for key, one in matches.items() if key not in own}
+    spans = {
+        key: one.taken if one.wrong or one.ahead else one.span
+        for key, one in matches.items()
+        if key not in own
+    }
     return {
         key: span
         for key, span in spans.items()

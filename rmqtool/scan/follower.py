@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 class LogFollower:
     """The log of a store from one look to the next. live: a broker may be writing.
 
-    segments: as they were listed last.
+    access: how segments are opened, never by mapping. segments: as they were listed last.
     """
 
     store: Store
     live: bool = True
+    access: Access = field(default_factory=lambda: Access("pread"))
     segments: SegmentSet = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ class LogFollower:
 
     @cached_property
     def _reading(self) -> ReadOptions:
-        return ReadOptions(Access("pread"), live=self.live)
+        return ReadOptions(self.access, live=self.live)
 
     def whole_end(self, at: int, *, unreadable: str = "fail") -> int:
         """Offset behind the last record that is whole, not before `at`.

@@ -89,6 +89,11 @@ SALVAGE_MAPPING: Final = "rmqtool-salvage-moved.csv"
 STATUS_FILE: Final = "rmqtool-status.json"
 MEMORY_FILE: Final = "rmqtool-memory.json"
 """in `config`: which topics are kept in memory, as brokers drop what `topics.json` says of it"""
+BROADCAST_FILE: Final = "rmqtool-broadcast.json"
+_OWN_CONFIG: Final = {
+    MEMORY_FILE: "topics that rmqtool keeps in memory",
+    BROADCAST_FILE: "how far members of broadcasts in rmqtool's message store are",
+}
 OWN_FILES: Final = {
     SALVAGE_REPORT: "made by rmqtool salvage",
     SALVAGE_MAPPING: "made by rmqtool salvage",
@@ -181,8 +186,8 @@ def _place_config(name: str) -> Placement:
         return Placement(FileKind.TIMERMETRICS)
     if name in CONFIG_NAMES:
         return Placement(FileKind.CONFIG)
-    if name.removesuffix(".bak") == MEMORY_FILE:
-        return Placement(FileKind.UNKNOWN, note="topics that rmqtool keeps in memory")
+    if (ours := _OWN_CONFIG.get(name.removesuffix(".bak"))) is not None:
+        return Placement(FileKind.UNKNOWN, note=ours)
     stem, _, suffix = name.rpartition(".")
     if suffix in ("bak", "tmp") and (stem in CONFIG_NAMES or stem in ("timermetrics", "timercheck")):
         return Placement(FileKind.CONFIG_BAK if suffix == "bak" else FileKind.CONFIG_TMP)

@@ -110,7 +110,7 @@ def test_debug_shows_the_traceback(echo: str, capsys: pytest.CaptureFixture[str]
         ["echo", "--json", "--format", "csv"],
         ["echo", "--format", "raw", "--jobs", "0"],
         ["echo", "--format", "raw", "--max-read-rate", "fast"],
-        ["echo", "--format", "raw", "--from", "yesterday"],
+        ["echo", "--format", "raw", "--from", "someday"],
         ["echo", "--format", "raw", "--from", "now", "--to", "-1h"],
         ["echo", "--format", "raw", "--redact", "soul"],
         ["echo", "--tz", "Mars/Olympus"],

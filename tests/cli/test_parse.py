@@ -15,6 +15,7 @@ from rmqtool.output.times import Zone, zone_of
 
 UTC = zone_of("UTC")
 NOW = 1_700_000_000_000
+MIDNIGHT = NOW - NOW % 86_400_000
 INT64 = st.integers(parse.INT64_MIN, parse.INT64_MAX)
 PARSERS = {
     "time": lambda text: parse.parse_time(text, UTC, NOW),
@@ -43,6 +44,14 @@ PARSERS = {
         ("-1d12h", NOW - 129_600_000),
         ("-250ms", NOW - 250),
         ("-1W", NOW - 604_800_000),
+        ("2h ago", NOW - 7_200_000),
+        ("1d", NOW - 86_400_000),
+        ("1d12h ago", NOW - 129_600_000),
+        ("today", MIDNIGHT),
+        ("Yesterday", MIDNIGHT - 86_400_000),
+        ("12:00", MIDNIGHT + 43_200_000),
+        ("9:05:01.5", MIDNIGHT + 32_701_500),
+        ("yesterday 23:59", MIDNIGHT - 60_000),
         ("1970-01-02", 86_400_000),
         ("1970-01-01T00:00:01.234Z", 1234),
         ("1970-01-01T08:00:00+08:00", 0),
@@ -63,12 +72,18 @@ def test_ten_digits_are_seconds_only_without_a_sign() -> None:
 def test_times_without_a_zone_are_read_in_the_given_one() -> None:
     assert parse.parse_time("1970-01-01", zone_of("+08:00")) == -28_800_000
     assert parse.parse_time("1970-01-01#00:00:00:000", zone_of("Asia/Shanghai")) == -28_800_000
+    # 22:13:20 in UTC is the next day there
+    assert parse.parse_time("12:00", zone_of("+08:00"), NOW) == MIDNIGHT + 86_400_000 + 14_400_000
     # the hour that New York shows twice: the first one
     assert parse.parse_time("2021-11-07T01:30", zone_of("America/New_York")) == 1_636_263_000_000
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "2h", "-2x", "-h", "2021-13-01", "9223372036854775808", "1970-01-01#0:0:0:0"]
+    "text",
+    [
+        *("", "soon", "2hours", "ago", "-2x", "-h", "2021-13-01", "9223372036854775808"),
+        *("1970-01-01#0:0:0:0", "25:00", "12:60", "yesterday noon", "tomorrow", ":00"),
+    ],
 )
 def test_bad_times_are_usage_errors(text: str) -> None:
     with pytest.raises(UsageError):

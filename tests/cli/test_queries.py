@@ -97,7 +97,7 @@ def test_a_window_in_which_nothing_was_stored(store):
         ("query-key", "{}"),
         ("query-key", "{}", "T", "k", "--keys-file", "x"),
         ("query-key", "{}", "k", "--max", "0"),
-        ("query-key", "{}", "k", "--from", "yesterday"),
+        ("query-key", "{}", "k", "--from", "someday"),
         ("query-key", "{}", "--keys-file", "/nowhere/keys"),
         ("query-key", "{}", "--keys-file", "/dev/zero"),
         ("query-key", "{}", "k", "--format", "raw", "--redact", "keys"),

@@ -882,3 +882,48 @@ def test_a_record_under_a_blank_stays_in_a_queue_that_skips_offsets(tmp_path: Pa
     done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
     assert json.loads(done.stdout)["summary"]["checked"]["problems"] == []
     assert (tmp_path / "out" / path).read_bytes() == whole
+
+
+def test_nobody_misses_what_lay_in_front_of_a_record_with_a_wrong_letter(tmp_path: Path) -> None:
+    """41780: a tombstone of that topic took the room of a record whose own queue is gone."""
+    store = HandmadeStore()
+    store.put("Gone", b"body of a queue that is gone")
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue" / "Gone")
+    store.patch(*store.segment(0), bytes(store.stored[0].size))
+    path, position = store.segment(store.stored[2].offset)
+    store.patch(path, store.read(path).index(b"Orders", position), b"Orde`s")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert made[store.stored[2].offset].slot == ("Orders", 0, 1)
+    assert {one.topic for one in made.values() if not one.sys_flag} == {"Orders"}
+
+
+@pytest.mark.parametrize("field", ["topic", "queue offset"])
+def test_a_record_that_lies_where_queues_are_in_a_database(field: str, tmp_path: Path) -> None:
+    """42502: no entry tells, but the records around it do; the plan was not believed, or none was made."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    store.add("consumequeue/IDENTITY", b"6f1c58d8-1f0d-4c77-a7a5-d5f0b2d1a6a0")
+    store.add("consumequeue/CURRENT", b"MANIFEST-000005\n")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("mappedFileSizeCommitLog=4096\nstoreType=defaultRocksDB\n")
+    one = store.stored[12]
+    path, position = store.segment(one.offset)
+    record = store.read(path, position, one.size)
+    if field == "topic":
+        store.patch(path, position + record.index(b"Orders"), b"OrdeRs")
+    else:
+        store.patch(path, position + 20, (one.queue_offset + (1 << 56)).to_bytes(8, "big"))
+    given = ("--store-config", conf, "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", *given)
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[one.offset].raw == record
+    again = json.loads(rmq("recover", tmp_path / "out", *given).stdout)
+    assert again["rows"] == []

@@ -144,6 +144,35 @@ def frame(offset: int, data: bytes, size: int | None = None) -> bytes:
     return struct.pack(">qi", offset, len(data) if size is None else size) + data
 
 
+@pytest.mark.parametrize("length", [100_000, 600_000])
+def test_a_frame_that_comes_in_pieces(tmp_path: Path, length: int) -> None:
+    """What is there is in the log while the rest is awaited, and the rest follows it."""
+    large = {"mappedFileSizeCommitLog": 8 << 20}
+    with master(tmp_path / "master", **large) as store:
+        store.put_many([message for part in range(6) for message in traffic(part * 1000, 1000)])
+        raw = log_of(tmp_path / "master", store.end)
+    assert length < len(raw) < length + (3 << 20)
+    pieces = [raw[at : at + length // 5] for at in range(0, length, length // 5)]
+    with (
+        slave(tmp_path / "slave", **large) as copy,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        following = copy.follow(*server.getsockname())
+        with server.accept()[0] as peer:
+            peer.recv(8)
+            done = 0
+            for number, one in enumerate(pieces):
+                head = struct.pack(">qi", 0, length) if not number else b""
+                peer.sendall(head + one)
+                done += len(one)
+                until(lambda d=done: copy.end > d - 1000 or following.error is not None)
+            peer.sendall(frame(length, raw[length:]) + frame(len(raw), b""))
+            assert following.caught_up.wait(20)
+            assert following.error is None
+            assert copy.end == len(raw)
+        assert log_of(tmp_path / "slave", len(raw)) == raw
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqtool.cli.completing import complete_groups
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.messagestore.engine import (
@@ -81,6 +82,7 @@ def command(
             metavar="NAME",
             help="Begin where this consumer group goes on, and commit what was listed.",
             show_default=False,
+            autocompletion=complete_groups,
         ),
     ] = None,
     *,

@@ -43,8 +43,8 @@ class MemoryQueue:
 
     def trim(self, low: int) -> None:
         """Messages in front of an address are gone."""
-        gone = bisect_left(range(len(self)), low, key=self._address)
-        if gone:
+        if self._units and self._address(0) < low:
+            gone = bisect_left(range(len(self)), low, key=self._address)
             del self._units[: gone * _WIDTH]
             self.first += gone
 

@@ -27,8 +27,8 @@ BASE = 1 << 62
 """the first address"""
 BESIDE = 28
 """bytes that a message takes beside its record: its unit, and its number among all"""
-_LEAST, _MOST = 16 << 10, 4 << 20
-"""bytes of a chunk; NumPy asks for large pages from 4 MiB on, which are there at once"""
+_LEAST, _MOST = 16 << 10, 1 << 20
+"""bytes of a chunk"""
 _PART = 8
 """of the topic's bytes are in one chunk at most, so that what was evicted in it counts little"""
 _SIZE = Struct(">i")

@@ -51,12 +51,13 @@ class SentLog(Protocol):
 class Timing(NamedTuple):
     """heartbeat, housekeeping: seconds (`haSendHeartbeatInterval`, `haHousekeepingInterval`).
 
-    batch: bytes of the log in one frame (`haTransferBatchSize`).
+    batch: bytes of the log in one frame (`haTransferBatchSize`); brokers send 32 KiB where nothing is set,
+    and take what goes into their buffer of 4 MiB.
     """
 
     heartbeat: float = 5.0
     housekeeping: float = 20.0
-    batch: int = 32 << 10
+    batch: int = 1 << 20
 
 
 class Master:

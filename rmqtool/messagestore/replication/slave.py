@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _REPORT, _HEADER = Flat(SlaveReport), Flat(TransferHeader)
-_AT_ONCE = 1 << 20
+_AT_ONCE = 2 << 20
 """bytes that are worth a write while more is there"""
+_PIECE = 256 << 10
+"""bytes that are received together with the headers between them"""
+_LONG = 64 << 10
+"""bytes of a frame that are received where they belong"""
 _AGAIN = 5.0
 """seconds between two attempts to connect (`DefaultHAClient#run`)"""
 
@@ -92,24 +96,67 @@ class _Stage:
             self._seen = self._filled
 
 
-def _read(peer: socket.socket, into: memoryview, *, at_once: bool = False) -> bool | None:
-    """Fills a buffer; False at the end of the connection. at_once: None where nothing is there.
+class _Incoming:
+    """The stream of a master. left: bytes of the frame that is being received."""
 
-    Raises `OSError`, also where nothing comes for too long.
-    """
-    done = 0
-    while done < len(into):
-        flags = socket.MSG_DONTWAIT if at_once and not done else socket.MSG_WAITALL
+    def __init__(self, peer: socket.socket, stage: _Stage) -> None:
+        self._peer, self._stage = peer, stage
+        self._piece = memoryview(bytearray(_PIECE))
+        self._begin = self._end = 0
+        """in `_piece`, of what was received and is not looked at"""
+        self.left = 0
+
+    def header(self) -> tuple[int, int] | None:
+        """Offset and size of the next frame, None where not all of its header is there."""
+        if self._end - self._begin < _HEADER.size:
+            return None
+        offset, size = _HEADER.unpack_from(self._piece, self._begin)
+        self._begin += _HEADER.size
+        self.left = size
+        return offset, size
+
+    def take(self) -> None:
+        """What is there of the frame goes to the stage."""
+        while self.left and self._begin < self._end:
+            count = min(self.left, self._end - self._begin)
+            self._stage.room(count)[:] = self._piece[self._begin : self._begin + count]
+            self._begin += count
+            self.left -= count
+            self._stage.add(count)
+
+    def receive(self) -> bool:
+        """Gets more; False at the end of the connection. What the stage has is handed over before it waits.
+
+        Raises `OSError`, also where nothing comes for too long, and what the log raises.
+        """
+        got = self._once(socket.MSG_DONTWAIT) if self._stage.waits else None
+        if got is None:
+            self._stage.hand_over()
+            got = self._once(0)
+        if got is None:
+            raise TimeoutError("nothing came for haHousekeepingInterval")
+        return got > 0
+
+    def _once(self, flags: int) -> int | None:
+        """How many bytes came, None where none are there."""
+        direct = self.left >= _LONG
+        if direct:
+            into = self._stage.room(min(self.left, _AT_ONCE))
+        else:
+            rest = self._end - self._begin
+            self._piece[:rest] = bytes(self._piece[self._begin : self._end])
+            self._begin, self._end = 0, rest
+            into = self._piece[rest:]
         try:
-            got = peer.recv_into(into[done:], 0, flags)
+            got = self._peer.recv_into(into, 0, flags)
         except BlockingIOError:
-            if flags == socket.MSG_DONTWAIT:
-                return None
-            raise TimeoutError("nothing came for haHousekeepingInterval") from None
-        if not got:
-            return False
-        done += got
-    return True
+            return None
+        if direct:
+            self.left -= got
+            self._stage.add(got)
+        else:
+            self._end += got
+        return got
 
 
 class Slave:
@@ -172,22 +219,17 @@ class Slave:
 
     def _receive(self, peer: socket.socket, reported: int) -> None:
         """Raises `DivergedError`, `StoreIOError`, `OSError`, and what the log raises."""
-        log, head, stage = self._log, memoryview(bytearray(_HEADER.size)), _Stage(self._log)
+        log, stage = self._log, _Stage(self._log)
+        incoming = _Incoming(peer, stage)
         spoken = time.monotonic()
-        while not self._stop.is_set():
-            there = _read(peer, head, at_once=stage.waits)
-            if there is None:
-                stage.hand_over()
-            elif not there:
-                return
-            else:
-                offset, size = _HEADER.unpack_from(head, 0)
+        while not self._stop.is_set() and incoming.receive():
+            incoming.take()
+            while not incoming.left and (header := incoming.header()) is not None:
+                offset, size = header
                 self._refuse(offset, size, stage.expected)
                 if size:
                     self.caught_up.clear()
-                    if not _read(peer, stage.room(size)):
-                        return
-                    stage.add(size)
+                    incoming.take()
                 else:
                     stage.hand_over()
                     self.caught_up.set()

@@ -90,9 +90,11 @@ class ServiceCalls:
         back (`send_back`), else it is committed. Without one, iterate over the consumer, which commits a
         message when the next is asked for, or `poll` and `commit`. name: of the member, the same at every
         start, by which queues are divided. how: tags (`a || b`), start (where a new group begins, `first` or
-        `last`), broadcast (this member gets everything, and nothing is committed), ordered (what fails is
-        tried again in its place), strategy (`AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`, or one of
-        `query.assignment.strategies`). A member that does not poll for 30 seconds loses its queues.
+        `last`), broadcast (this member gets everything, and goes on where it was by its name), ordered (what
+        fails is tried again in its place), max_reconsume (how often it is tried again before it goes to the
+        dead letters; by default without end when ordered, else `retryMaxTimes` of the group), strategy
+        (`AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`, or one of `query.assignment.strategies`). A member that
+        does not poll for 30 seconds loses its queues.
 
         Raises `UsageError` where the group may not consume, or has a member of that name.
         """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.services.engine import Engine
     from rmqtool.messagestore.services.groups import Groups
     from rmqtool.messagestore.services.membership import Membership, Ownership
-    from rmqtool.messagestore.services.progress import Progress
+    from rmqtool.messagestore.services.progress import BroadcastProgress, Progress
     from rmqtool.messagestore.services.retrying import Retrying
     from rmqtool.query.assignment.strategies import Strategy
 
@@ -41,6 +41,7 @@ class Tables(NamedTuple):
     engine: Engine
     groups: Groups
     progress: Progress
+    broadcast: BroadcastProgress
     retrying: Retrying
 
 
@@ -51,21 +52,25 @@ class Consumption(TypedDict, total=False):
     start: Start
     broadcast: bool
     ordered: bool
+    max_reconsume: int | None
     strategy: str | Strategy
 
 
 class Options(NamedTuple):
     """tags: `a || b`, all without. start: where a group begins that has committed nothing in a queue.
 
-    broadcast: every member gets everything, and nothing is committed. ordered: what fails is tried again in
-    its place, and nothing comes in front of it. strategy: `AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`, or one
-    of `query.assignment.strategies`.
+    broadcast: every member gets everything, and goes on where it was by itself. ordered: what fails is tried
+    again in its place, and nothing comes in front of it. max_reconsume: how often a message is tried again
+    before it goes to the dead letters (`maxReconsumeTimes`); by default without end when ordered, else
+    `retryMaxTimes` of the group. strategy: `AVG`, `AVG_BY_CIRCLE`, `CONSISTENT_HASH`, or one of
+    `query.assignment.strategies`.
     """
 
     tags: str | None = None
     start: Start = "first"
     broadcast: bool = False
     ordered: bool = False
+    max_reconsume: int | None = None
     strategy: str | Strategy = "AVG"
 
 
@@ -95,6 +100,8 @@ class Consumer:
             self._topics.append(retry_topic(group))
         self._owned: dict[Key, Ownership] = {}
         self._positions: dict[Key, int] = {}
+        self._tried: dict[Key, tuple[int, int]] = {}
+        """by queue, the offset of a message that fails in its place, and how often it was tried before"""
         self._turn = 0
         self._closed = threading.Event()
         membership.join(name, self._topics)
@@ -183,11 +190,12 @@ class Consumer:
         owned = self._membership.take(self.name, self._topics)
         for key in [one for one, ownership in self._owned.items() if owned.get(one) != ownership]:
             self._positions.pop(key, None)
+            self._tried.pop(key, None)
         self._owned = owned
 
     def _begin(self, key: Key) -> int:
         """Where a queue begins that was taken (`RebalancePushImpl#computePullFromWhere`)."""
-        committed = None if self._options.broadcast else self._tables.progress.query(self.group, *key)
+        committed = self._committed(key)
         if committed is not None:
             return committed
         self._engine.catch_up()
@@ -214,19 +222,25 @@ class Consumer:
         answer = self._engine.get(*key, at, limit, tags=tags)
         self._positions[key] = answer.next_begin_offset
         if not answer.messages and answer.next_begin_offset != at:
-            committed = self._tables.progress.query(self.group, *key)
+            committed = self._committed(key)
             if committed is None or committed == at:  # nothing in front of it is under way
                 self._commit(key, self._owned[key], answer.next_begin_offset)
         return answer.messages
 
     def _commit(self, key: Key, ownership: Ownership, offset: int) -> bool:
-        if self._options.broadcast:
-            return True
-
         def work() -> None:
-            self._tables.progress.commit(self.group, *key, offset)
+            if self._options.broadcast:
+                self._tables.broadcast.commit(self.group, self.name, *key, offset)
+            else:
+                self._tables.progress.commit(self.group, *key, offset)
 
         return self._membership.guarded(key, ownership, work)
+
+    def _committed(self, key: Key) -> int | None:
+        """Where the group, or this member of a broadcast, goes on in a queue."""
+        if self._options.broadcast:
+            return self._tables.broadcast.query(self.group, self.name, *key)
+        return self._tables.progress.query(self.group, *key)
 
     def _is_ours(self, message: StoredMessage) -> bool:
         key = message.topic, message.queue_id
@@ -273,9 +287,27 @@ class Consumer:
         if good or self._options.broadcast:
             return True
         if self._options.ordered:
+            return self._given_up(message)
+        try:
+            ack = self._tables.retrying.send_back(self.group, message, max_times=self._options.max_reconsume)
+        except UsageError:  # an inner batch is tried again in its place
+            return False
+        return ack is None or ack.physical_offset >= 0
+
+    def _given_up(self, message: StoredMessage) -> bool:
+        """Whether one that failed in its place has gone to the dead letters.
+
+        `ConsumeMessageOrderlyService#checkReconsumeTimes`.
+        """
+        most, key = self._options.max_reconsume, (message.topic, message.queue_id)
+        offset, times = self._tried.get(key, (-1, 0))
+        if offset != message.queue_offset:
+            times = message.reconsume_times
+        if most is None or times < most:
+            self._tried[key] = message.queue_offset, times + 1
             return False
         try:
-            ack = self.send_back(message)
-        except UsageError:  # an inner batch is tried again in its place
+            ack = self._tables.retrying.send_back(self.group, message, -1, reconsumed=times)
+        except UsageError:
             return False
         return ack is None or ack.physical_offset >= 0

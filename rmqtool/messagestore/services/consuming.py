@@ -48,6 +48,8 @@ class Consuming:
         wanted = [topics] if isinstance(topics, str) else list(topics)
         if not wanted:
             raise UsageError("a consumer wants at least one topic")
+        if options.max_reconsume is not None and options.max_reconsume < 0:
+            raise UsageError(f"max_reconsume is {options.max_reconsume}, and cannot be below 0")
         if options.start not in {"first", "last"}:
             raise UsageError(f"start is {options.start!r}, not 'first' or 'last'")
         chosen = STRATEGIES.get(options.strategy) if isinstance(options.strategy, str) else options.strategy

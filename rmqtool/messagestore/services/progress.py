@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import TYPE_CHECKING, Any
 
+from formats.java import java_parse_int
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.services.tables import Table
 from rmqtool.query.groups import CommittedOffset
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.consumer_offsets import LIGHT_OFFSETS, offsets_file, stored_offsets
+from rmqtool.store.kinds import BROADCAST_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rmqtool.messagestore.services.engine import Engine
 
 _LONG = 1 << 63
+_MEMBERS = "broadcastMembers"
 
 
 class Progress:
@@ -85,3 +91,55 @@ class Progress:
             }
             made["lmqOffsetTable"] = {key: one[0] for key, one in light.items() if 0 in one}
         return {**made, "offsetTable": table}
+
+
+class BroadcastProgress:
+    """How far the members of broadcasts are, each by itself, in a table of our own.
+
+    Clients keep that in a file beside them (`LocalFileOffsetStore`); these members live with the store.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._guard = threading.Lock()
+        self._table = Table(engine, BROADCAST_FILE, self._document, versioned=False)
+        self._offsets: dict[str, dict[str, dict[str, dict[int, int]]]] = {}
+        """by group, member, topic and queue"""
+        for group, member, topic, number, offset in _entries(self._table.loaded.get(_MEMBERS)):
+            queue_id = java_parse_int(number)
+            if queue_id is not None and type(offset) is int and 0 <= offset < _LONG:
+                self._of(group, member, topic)[queue_id] = offset
+
+    def _of(self, group: str, member: str, topic: str) -> dict[int, int]:
+        return self._offsets.setdefault(group, {}).setdefault(member, {}).setdefault(topic, {})
+
+    def query(self, group: str, member: str, topic: str, queue_id: int) -> int | None:
+        """Where a member goes on in a queue, None where it has committed nothing."""
+        return self._offsets.get(group, {}).get(member, {}).get(topic, {}).get(queue_id)
+
+    def commit(self, group: str, member: str, topic: str, queue_id: int, offset: int) -> None:
+        """A member goes on at `offset`."""
+        with self._guard:
+            self._of(group, member, topic)[queue_id] = offset
+            self._table.touch()
+
+    def save(self) -> None:
+        """Writes the table, if it has changed. Raises `StoreIOError`."""
+        self._table.save()
+
+    def _document(self) -> dict[str, Any]:
+        with self._guard:
+            return {_MEMBERS: copy.deepcopy(self._offsets)}
+
+
+def _entries(data: Any) -> Iterator[tuple[str, str, str, str, Any]]:
+    """Leaves of a table of four levels, by their names."""
+    for group, members in _items(data):
+        for member, topics in _items(members):
+            for topic, queues in _items(topics):
+                for number, offset in _items(queues):
+                    yield group, member, topic, number, offset
+
+
+def _items(data: Any) -> Iterator[tuple[str, Any]]:
+    for name, one in data.items() if isinstance(data, dict) else ():
+        yield str(name), one

@@ -34,9 +34,15 @@ class Retrying:
         self._engine, self._groups, self._most_level = engine, groups, most_level
 
     def send_back(
-        self, group: str, message: StoredMessage, delay_level: int = 0, max_times: int | None = None
+        self,
+        group: str,
+        message: StoredMessage,
+        delay_level: int = 0,
+        max_times: int | None = None,
+        *,
+        reconsumed: int | None = None,
     ) -> Ack | None:
-        """See `MessageStore.send_back`."""
+        """See `MessageStore.send_back`. reconsumed: how often it was tried again, where one knows better."""
         config = self._groups.of_consumer(group)
         if config.retry_queue_nums <= 0:
             return None
@@ -58,8 +64,9 @@ class Retrying:
                 level = delay_level or _FIRST_LEVEL + times
                 place, properties = delayed_place(place, properties, level, self._most_level)
             host = self._engine.maker.host if self._engine.of_5 else store_host_of(message)
+            tried = times + 1 if reconsumed is None else reconsumed
             copy = copy_of(
-                self._engine.maker, message, place, properties, reconsume_times=times + 1, store_host=host
+                self._engine.maker, message, place, properties, reconsume_times=tried, store_host=host
             )
             (found,) = self._engine.append([copy])
         except IllegalMessageError as error:

@@ -13,7 +13,7 @@ from rmqtool.messagestore.services.checking import Checking
 from rmqtool.messagestore.services.consumer import Tables
 from rmqtool.messagestore.services.consuming import Consuming
 from rmqtool.messagestore.services.groups import Groups
-from rmqtool.messagestore.services.progress import Progress
+from rmqtool.messagestore.services.progress import BroadcastProgress, Progress
 from rmqtool.messagestore.services.retrying import Retrying
 from rmqtool.messagestore.services.schedule import Schedule, ScheduleThread
 from rmqtool.messagestore.services.transactions import Transactions
@@ -58,6 +58,11 @@ class Services:
         return self._one("progress", self._make_progress)
 
     @property
+    def broadcast(self) -> BroadcastProgress:
+        """How far members of broadcasts are."""
+        return self._one("broadcast", self._make_broadcast)
+
+    @property
     def groups(self) -> Groups:
         """Settings of groups."""
         return self._one("groups", lambda: Groups(self.engine))
@@ -88,11 +93,17 @@ class Services:
         return self._one("consuming", self._make_consuming)
 
     def _make_consuming(self) -> Consuming:
-        return Consuming(Tables(self.engine, self.groups, self.progress, self.retrying), self.at_end)
+        tables = Tables(self.engine, self.groups, self.progress, self.broadcast, self.retrying)
+        return Consuming(tables, self.at_end)
 
     def _make_progress(self) -> Progress:
         made = Progress(self.engine)
         self._run("rmqtool-offsets", self.engine.settings.offset_interval, self._save_progress)
+        return made
+
+    def _make_broadcast(self) -> BroadcastProgress:
+        made = BroadcastProgress(self.engine)
+        self._run("rmqtool-broadcast-offsets", self.engine.settings.offset_interval, made.save)
         return made
 
     def _make_transactions(self) -> Transactions:
@@ -148,5 +159,7 @@ class Services:
         for thread in self._threads:
             thread.close()
         self._save_progress()
+        if "broadcast" in self._made:
+            self.broadcast.save()
         if "schedule" in self._made:
             self.schedule.save()

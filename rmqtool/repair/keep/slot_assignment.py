@@ -43,7 +43,8 @@ class SlotAssigner:
         self._known = {*known, *(key for key, runs in order.chosen.items() if runs)}
         self._missing: dict[QueueKey, list[Missing]] = defaultdict(list)
         for one in order.missing:
-            self._missing[one.key].append(one)
+            if order.chosen[one.key]:  # a queue whose only record is another's misses nothing
+                self._missing[one.key].append(one)
         self._claimed: dict[QueueKey, dict[int, Frame]] = defaultdict(dict)
         self._slots: dict[QueueKey, list[int]] = defaultdict(list)
 

@@ -3,7 +3,8 @@
 The CRC covers the body alone, so a record may be whole and name a wrong topic, queue or queue offset. Its own
 unit vouches for it; another unit that points at it, another intact record at its queue offset, or neighbours
 in its queue that lie on the other side of it in the log, speak against it. So does a queue that misses it
-where it lies, if it is alone in its own. Where nothing does, it is intact.
+where it lies, if it is alone in its own. Where nothing does, it is intact. Of queues without plain files
+(batch queues, those in RocksDB) the records themselves tell where a queue offset lies.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 
 from formats.commitlog import SysFlag
 from rmqtool.errors import RmqtoolError
+from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
+from rmqtool.repair.prove.places import LogPlaces
 from rmqtool.repair.prove.records import Record, record_at
 from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
@@ -134,8 +137,10 @@ class Evidence:
         }
 
     def _unit(self, slot: Slot) -> int | None:
-        """Where the unit of the result at this place points."""
+        """Where the unit of the result at this place points, or its record lies."""
         topic, queue_id, offset = slot
+        if self._unfiled(topic) and (topic, queue_id) not in self._queues:
+            return self._places.at(topic, queue_id, offset)
         bases, files = self._queues.get((topic, queue_id), ([], []))
         number = bisect_right(bases, offset * UNIT.itemsize) - 1
         if offset < 0 or number < 0:
@@ -146,6 +151,29 @@ class Evidence:
         with files[number].open("pread") as source:
             unit = np.frombuffer(source.window(position, UNIT.itemsize).tobytes(), UNIT)[0]
         return int(unit["physical_offset"]) if unit["size"] > 0 else None
+
+    def _unfiled(self, topic: str) -> bool:
+        """Whether no plain file tells of the queues of a topic, or of one that a flipped bit made of it."""
+        return self._in_database or any(len(topic) == len(one) for one in self._batches)
+
+    @cached_property
+    def _in_database(self) -> bool:
+        return has_rocksdb_queues(self.source)
+
+    @cached_property
+    def _batches(self) -> frozenset[str]:
+        return frozenset(
+            one.topic for one in self.result.queues(FileKind.BATCHCONSUMEQUEUE) if one.topic is not None
+        )
+
+    @cached_property
+    def _places(self) -> LogPlaces:
+        """Of the result: queues that the changed records state, and those that they are in now."""
+        keys = {(one.topic, one.queue_id) for one in self.changed}
+        for one in self.changed:
+            now = record_at(self.result, one.physical_offset, self.kernels, self.access)
+            keys |= {(now.topic, now.queue_id)} if now is not None else set()
+        return LogPlaces(self.result.segments, keys, self.kernels, self.access)
 
     @cached_property
     def _pointing(self) -> dict[int, list[Slot]]:

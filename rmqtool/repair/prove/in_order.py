@@ -13,6 +13,7 @@ from formats.checkpoint import CHECKPOINT_SIZE
 from rmqtool.broker.settings import settings_of
 from rmqtool.check.findings import Severity
 from rmqtool.recovery.view import changed, file_with
+from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
 from rmqtool.repair.prove.started import costs_of
 from rmqtool.repair.prove.verified import findings_of
 from rmqtool.scan.engine import choose_kernels
@@ -31,8 +32,8 @@ _STAY = "CL-", "CQ-PRE-BLANK"
 
 def in_order(store: Store, release: str, reading: ReadOptions) -> bool:
     """Reads what a start of the release reads, then the store up to the first finding that counts."""
-    if any(store.of_kind(FileKind.ABORT)):
-        return False
+    if any(store.of_kind(FileKind.ABORT)) or has_rocksdb_queues(store):
+        return False  # nobody reads a database, so nobody has held its entries against the records
     settings = settings_of(store)
     starts = [costs_of(one, release, settings, reading) for one in (store, _crashed(store))]
     if starts[0].outcome.lags or any(one.harm or one.lost for one in starts):

@@ -42,12 +42,20 @@ _WITHOUT_ENTRY = (1, 3)
 def changed_light_files(
     store: Store, after: Store, edits: Iterable[Edit]
 ) -> Iterator[tuple[StoreFile, StoreFile | None]]:
-    """Files of light queues that a plan changes, as they are and as they would be."""
+    """Files of light queues that a plan changes, as they are and as they would be.
+
+    A broker begins files at multiples of their size, so one under another name is held against the file of
+    that size in which its name lies: its entries count from there.
+    """
+    size = store.sizes[FileKind.CONSUMEQUEUE].value
     for path in dict.fromkeys(edit.change.path for edit in edits):
         file = store.file(path)
         light = file is not None and (file.topic or "").startswith(LMQ_PREFIX)
         if file is not None and light and file.kind is FileKind.CONSUMEQUEUE and file.regular:
-            yield file, after.file(path)
+            now, base = after.file(path), file.base_offset
+            if now is None and base is not None and size and base % size:
+                now = after.file(f"{path.rpartition('/')[0]}/{base - base % size:020d}")
+            yield file, now
 
 
 @dataclass

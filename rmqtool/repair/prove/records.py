@@ -194,7 +194,7 @@ class Comparison:
         scan = SegmentScan(
             source, mine.base, checks=Check.ALL, active=active, start=start, kernels=self.kernels
         )
-        return _whole(joined_runs(scan), mine.base)
+        return whole(joined_runs(scan), mine.base)
 
     def _compare(self, run: Records, mine: Segment, result: ByteSource, met: Starts | None) -> None:
         """met: where records of the result begin, in order; None where that is not known."""
@@ -250,7 +250,7 @@ def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Re
         scan = SegmentScan(
             source, segment.base, checks=Check.CRC, start=position, kernels=kernels, batch_rows=1
         )
-        for run in _whole((event for event in scan if isinstance(event, Records)), segment.base):
+        for run in whole((event for event in scan if isinstance(event, Records)), segment.base):
             own = int(run.rows[0, Field.POSITION]) == position
             return _record(run, 0, segment.base) if own else None
     return None
@@ -260,7 +260,7 @@ def _open(segment: Segment, access: Access, step: int) -> ByteSource:
     return TruncatedSource(ZeroFilledSource(segment.open(access), segment.size), segment.size, step)
 
 
-def _whole(runs: Iterable[Records], base: int) -> Iterator[Records]:
+def whole(runs: Iterable[Records], base: int) -> Iterator[Records]:
     """Runs of whole records at their own place.
 
     One with torn properties (`CL-NUL`) is none, and one with a topic that is not UTF-8: it is in no queue.

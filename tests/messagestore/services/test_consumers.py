@@ -226,6 +226,56 @@ def test_in_order_nothing_passes_what_fails(tmp_path: Path, monkeypatch: pytest.
         assert seen == [0, 1, 2, 2, 2, 3, 4]
 
 
+@pytest.mark.parametrize("most", [0, 2])
+def test_in_order_up_to_the_dead_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """As `ConsumeMessageOrderlyService` counts: tried, then `maxReconsumeTimes` times again."""
+    monkeypatch.setattr("rmqtool.messagestore.services.consumer.PAUSE", 0.01)
+    with filled(tmp_path, 5) as store:
+        seen: list[int] = []
+        ended = threading.Event()
+
+        def handle(message: StoredMessage) -> bool:
+            seen.append(int(message.body))
+            if seen[-1] == 4:
+                ended.set()
+            return seen[-1] != 2
+
+        with store.consumer("G", "T", on_message=handle, ordered=True, max_reconsume=most):
+            assert ended.wait(60)
+        assert seen == [0, 1, *[2] * (most + 1), 3, 4]
+        (dead,) = store.get("%DLQ%G", 0, 0).messages
+        assert (dead.body, dead.reconsume_times) == (b"2", most)
+        assert store.committed_offset("G", "T", 0) == 5
+        with pytest.raises(UsageError):
+            store.consumer("G", "T", max_reconsume=-1)
+
+
+def test_max_reconsume_instead_of_the_group_s(tmp_path: Path) -> None:
+    with filled(tmp_path, 1) as store:
+        with store.consumer("G", "T", on_message=lambda _: False, max_reconsume=0):
+            found = store.get("%DLQ%G", 0, 0, wait=60)
+        assert [one.body for one in found.messages] == [b"0"]
+
+
+def test_a_member_of_a_broadcast_goes_on_where_it_was(tmp_path: Path) -> None:
+    """By its name, also behind a restart; the offsets of groups say nothing of it."""
+    with filled(tmp_path, 5) as store:
+        with store.consumer("G", "T", name="a", broadcast=True) as one:
+            assert one.commit(one.poll()[2])
+        with store.consumer("G", "T", name="a", broadcast=True) as one:
+            assert numbers(one.poll()) == [3, 4]
+    with open_small(tmp_path) as store:
+        for name, expected in (("a", [3, 4]), ("b", list(range(5)))):
+            with store.consumer("G", "T", name=name, broadcast=True) as one:
+                assert numbers(one.poll()) == expected
+        assert store.committed_offsets() == []
+    table = tmp_path / "config" / "rmqtool-broadcast.json"
+    for spoiled in (b"[]", b'{"broadcastMembers":{"G":{"a":{"T":{"0":-1,"x":2,"1":"y"}}}}}', b"{"):
+        table.write_bytes(spoiled)
+        with open_small(tmp_path) as store, store.consumer("G", "T", name="a", broadcast=True) as one:
+            assert numbers(one.poll()) == list(range(5))
+
+
 def test_every_member_gets_everything_of_a_broadcast(tmp_path: Path) -> None:
     with filled(tmp_path, 5, queues=2) as store:
         for name in "ab":

@@ -233,3 +233,39 @@ def test_a_light_queue_whose_directory_is_empty(tmp_path: Path) -> None:
     store.patch(*store.segment(store.of("Orders")[20].offset), bytes(8))
     was = strict.walk(store.root)[0].keys()
     assert strict.walk(recovered(store, tmp_path))[0].keys() >= was
+
+
+def test_an_end_of_which_records_ahead_of_their_entries_tell_nothing(tmp_path: Path) -> None:
+    """Seed 42209: the log begins where every record states a queue offset behind the queue's end."""
+    store = LightStore()
+    for number in range(45):
+        if number < 25:
+            store.light(A, sys_flag=PREPARED)
+        else:
+            store.light(A)
+    store.write(tmp_path / "store")
+    for number in range(2):
+        store.remove(f"commitlog/{number * 4096:020d}")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    for release in ("4.9.8", "5.3.3"):
+        given = ("--json", "--as-version", release, "--store-config", conf)
+        reported = json.loads(rmq("doctor", store.root, *given).stdout)
+        assert "DR-OFFSETS-TWICE" not in {one["code"] for one in reported["consequences"]}
+        assert reported["safe_to_start"], reported["consequences"]
+
+
+def test_a_file_under_a_name_at_which_none_begins(tmp_path: Path) -> None:
+    """Seed 46576: its entries stay where they are, and the plan was refused, as the file goes."""
+    store = LightStore()
+    store.light(A, sys_flag=PREPARED)
+    for _ in range(15):
+        store.light(A)
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    directory = store.root / "consumequeue" / A / "0"
+    (directory / f"{0:020d}").rename(directory / f"{1:020d}")
+    now = strict.entries(recovered(store, tmp_path))
+    assert {key: (one.offset, one.size) for key, one in now.items() if key[1] == A} == {
+        key: (one.offset, one.size) for key, one in was.items() if key[1] == A
+    }

@@ -238,6 +238,28 @@ def test_nor_is_it_where_something_else_takes_its_place(tmp_path: Path) -> None:
     assert refused(store, edits) == [alone.offset]
 
 
+@pytest.mark.parametrize("right", [False, True])
+def test_records_of_a_batch_queue_tell_by_themselves_which_of_them_lies(
+    tmp_path: Path, *, right: bool
+) -> None:
+    """Seed 47120: it is alone in a topic of a flipped letter; or the plan is what flips it."""
+    made = HandmadeStore()
+    for number in range(12):
+        made.put_batch("Batches", [b"one", b"body %d" % number])
+    made.write(tmp_path / "store")
+    one = made.stored[6]
+    path, at = made.segment(one.offset)
+    place = at + made.read(path, at, one.size).index(b"Batches")
+    wrong, topic = b"BaTches", b"Batches"
+    if not right:
+        wrong, topic = topic, wrong
+    made.patch(path, place, wrong)
+    units, position = one.unit or ("", 0)
+    made.patch(units, position, bytes(46))
+    edits = [write(path, place, topic)]
+    assert refused(Store.open(made.root), edits) == ([] if right else [one.offset])
+
+
 def refused(store: Store, edits: list[Edit]) -> list[int]:
     """Physical offsets of the intact records that a plan moves."""
     comparison = Comparison(store, store_with(store, edits), edits, kernels_python, Access("pread"))
