@@ -94,6 +94,8 @@ FURTHER = {
     "export": ["--to", "absent.raw"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
+    "trace": ["key"],
+    "assign": ["Topic", "--clients", "a"],
     "diff": ["absent"],
     "offsets merge": ["absent"],
     "offsets diff": ["absent"],
