@@ -34,6 +34,7 @@ public class Delays {
             throw new IllegalStateException("the store does not load");
         }
         store.start();
+        store.handleScheduleMessageService(BrokerRole.SLAVE);  // it delivers nothing until all is due
         for (int i = 0; i < number; i++) {
             PutMessageResult result = store.putMessage(message(i, Integer.parseInt(given[2])));
             if (!result.isOk()) {
