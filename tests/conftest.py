@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,15 +16,32 @@ from tests.helpers import Entry, differences, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
 UNWANTED = ("FORCE_COLOR", "CLICOLOR_FORCE", "RMQTOOL_KERNELS", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE")
+MEMORY = Path("/dev/shm")
+ROOM = 6 << 30
+"""bytes that must be free there"""
 pytest_plugins = ["tests.tiers"]
 
 
-def pytest_configure() -> None:
+def in_memory(chosen: str) -> bool:
+    """Whether files of the tests are kept in memory: thousands of stores are written, synced and deleted.
+
+    chosen: the expression of `-m`. Not those of benches, and not the large ones of `full`.
+    """
+    usual = "not full" in chosen and "not bench" in chosen
+    if "TMPDIR" in os.environ or not usual or not os.access(MEMORY, os.W_OK):
+        return False
+    facts = os.statvfs(MEMORY)
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(facts.f_bavail * facts.f_frsize, free) >= ROOM
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """One environment for every run: no colours, 80 columns, UTC; child processes inherit it."""
+    if in_memory(config.getoption("markexpr", "") or ""):
+        os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
     os.environ.update(ENVIRONMENT)
     for name in UNWANTED:
         os.environ.pop(name, None)

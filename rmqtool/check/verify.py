@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     LogEvent = tuple[Segment, Account | Event | Filler | Expired]
 
+_QUEUES = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+
 
 @dataclass
 class Verification:
@@ -83,6 +85,14 @@ class Verification:
     def access(self) -> Access:
         """How files are opened."""
         return self.reading.access
+
+    @property
+    def bytes_to_read(self) -> int:
+        """What `reading.advance` is given in all: log, queues and index."""
+        return sum(one.size for one in self.store.segments) + self._bytes_of(*_QUEUES, FileKind.INDEX)
+
+    def _bytes_of(self, *kinds: FileKind) -> int:
+        return sum(file.size for file in self.store.of_kind(*kinds))
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
@@ -119,8 +129,10 @@ class Verification:
                 yield from cross.close()
                 self.covered.phase = Phase.QUEUES
                 yield from self._queues(cross, files)
+                self.reading.done(self._bytes_of(*_QUEUES))
                 self.covered.phase = Phase.INDEX
                 yield from self._index(index)
+                self.reading.done(self._bytes_of(FileKind.INDEX))
                 self.covered.phase = Phase.STATE
                 yield from self._all_state([*queues.values(), *batches.values()], files)
         finally:

@@ -10,10 +10,15 @@ import typer.core
 from rmqtool.cli.filters import BODY_FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-_OPTIONAL_VALUES: Mapping[str, tuple[str, tuple[str, ...]]] = {"--body": ("auto", BODY_FORMS)}
-"""options that may stand alone: what they mean then, and the values that they take"""
+DRAWN = "-"
+"""what --plot means by itself: on the screen"""
+_OPTIONAL_VALUES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "--body": ("auto", BODY_FORMS.__contains__),
+    "--plot": (DRAWN, lambda word: word.lower().endswith((".svg", ".png"))),
+}
+"""options that may stand alone: what they mean then, and which values they take"""
 
 
 def flags_without_type(parameters: list[Any]) -> list[Any]:
@@ -74,11 +79,12 @@ class VerbCommand(typer.core.TyperCommand):
         return takes_value
 
     def _alone(self, ctx: Any) -> set[str]:
-        """Options that may stand alone: those of `_OPTIONAL_VALUES` that choose, and take no text."""
+        """Options that may stand alone: those of `_OPTIONAL_VALUES`, but not a --body that takes any text."""
         found: set[str] = set()
         for parameter in self.get_params(ctx):
-            if isinstance(parameter, typer.core.TyperOption) and parameter.type_descriptor.choices:
-                found.update(name for name in parameter.opts if name in _OPTIONAL_VALUES)
+            if isinstance(parameter, typer.core.TyperOption):
+                alone = {name for name in parameter.opts if name in _OPTIONAL_VALUES}
+                found |= alone if parameter.type_descriptor.choices else alone - {"--body"}
         return found
 
 
@@ -103,8 +109,8 @@ def split_arguments(
             positionals.append(word)
             continue
         if word in alone:
-            default, values = _OPTIONAL_VALUES[word]
-            options += [word, rest.pop(0) if rest and rest[0] in values else default]
+            default, is_value = _OPTIONAL_VALUES[word]
+            options += [word, rest.pop(0) if rest and is_value(rest[0]) else default]
         elif not _wants_value(word, takes_value):
             options.append(word)
         elif rest:

@@ -128,18 +128,21 @@ def _page(context: Context, found: Proven, late: list[str]) -> None:
 
     page, proof = context.page(), found.proof
     page.heading("Checkpoint" if found.exists else "There is no checkpoint: a broker reads zeros")
-    page.table(
-        (Column("field"), Column("stored"), Column("safe"), Column("verdict")),
-        [
-            {
-                "field": name,
-                "stored": shown(name, value),
-                "safe": shown(name, found.safe[name]),
-                "verdict": "too late" if name in late else "ok",
-            }
-            for name, value in found.stored.items()
-        ],
-    )
+    rows = [
+        {
+            "field": name,
+            "stored": shown(name, value),
+            "safe": shown(name, found.safe[name]),
+            "verdict": "too late" if name in late else "ok",
+        }
+        for name, value in found.stored.items()
+    ]
+    if page.width is None:
+        page.table((Column("field"), Column("stored"), Column("safe"), Column("verdict")), rows)
+    else:  # two times with their numbers are wider than most terminals
+        for row in rows:
+            page.facts([(row["field"], row["verdict"])])
+            page.facts([("  stored", row["stored"]), ("  safe", row["safe"])])
     page.heading("Proof")
     last = None if proof.last_timestamp is None else context.zone.iso(proof.last_timestamp)
     lacking = None if proof.lacking_timestamp is None else context.zone.iso(proof.lacking_timestamp)

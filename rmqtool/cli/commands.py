@@ -81,6 +81,14 @@ COMMANDS: dict[str, Entry] = {
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
     "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
     "stats": Entry("rmqtool.cli.stats", "Message counts, sizes and rates of a store."),
+    "report": Entry(
+        "rmqtool.cli.report",
+        "The incident record in one HTML file: verdict, findings, map, volume, groups, plan, what was done.",
+    ),
+    "map": Entry(
+        "rmqtool.cli.map",
+        "A map of the commit log: every segment drawn, records by topic, damage, the unwritten tail.",
+    ),
     "export": Entry(
         "rmqtool.cli.export",
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
@@ -104,6 +112,24 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
     "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "delayed": Entry(
+        "rmqtool.cli.delayed",
+        "Delayed messages that wait: real topic, level, when they are due, how long they are overdue.",
+    ),
+    "half": Entry(
+        "rmqtool.cli.half",
+        "Open transactions: half messages that are neither committed nor rolled back.",
+    ),
+    "retry": Entry("rmqtool.cli.retry", "Messages that consumers gave back, in their retry topics."),
+    "dlq": Entry("rmqtool.cli.dlq", "Dead letters: messages that were given back too often."),
+    "trace": Entry(
+        "rmqtool.cli.trace",
+        "Follow a message over its copies: half, committed, scheduled, delivered, retried, dead-lettered.",
+    ),
+    "assign": Entry(
+        "rmqtool.cli.assign",
+        "Which client of a consumer group gets which queues of a topic, and what moves.",
+    ),
     "diff": Entry(
         "rmqtool.cli.diff",
         "Compare the commit logs of two stores: what both have, where they differ, which one to keep.",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,8 +14,7 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rmqtool.query.diff.compare import Comparison
-    from rmqtool.store.layout import Store
+    from rmqtool.query.diff.verdict import Verdict
 
 SCHEMA = "rmqtool.diff/1"
 KEYS = ("state", "from", "to", "messages", "topic", "queue_id", "queue_offset", "uniq_key", "store_timestamp")
@@ -62,8 +60,10 @@ def command(
     rebuild makes the first two from the log, offsets diff compares stored offsets. Exit code 0: equal, 1:
     different.
     """
+    from rmqtool.cli.replay_target import replay_target, write_replay
     from rmqtool.output.incident_table import columns
     from rmqtool.query.diff.compare import Comparison
+    from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.coverage import coverage
 
     context = Context(output)
@@ -71,7 +71,7 @@ def command(
         raise UsageError("--export-only-in and --to FILE go together")
     stores = [open_store(context, path, StoreOptions()) for path in (first, second)]
     left = [row for one in stores for row in log_left_out(context, one)]
-    target = None if to is None else _target(to, stores, force=force)
+    target = None if to is None else replay_target(to, stores, force=force)
     with context.progress(
         "comparing", sum(one.size for store in stores for one in store.segments)
     ) as progress:
@@ -91,7 +91,8 @@ def command(
             exported = None
             if target is not None and export_only_in is not None:
                 store = stores[export_only_in == "b"]
-                exported = _export(found, export_only_in, store, target, options)
+                places = found.exclusive(export_only_in)
+                exported = write_replay(store, target, options, MessageFilter(), places)
             not_compared = {"not_looked_at": ["consume queues", "index", "config"]}
             rows.finish(
                 found.summary()
@@ -100,36 +101,24 @@ def command(
                 | not_compared
                 | coverage([*left, *found.not_covered()])
             )
+    if context.format == "table":
+        _conclude(context, verdict, export_only_in)
     if left or found.not_covered():
         return ExitCode.INCOMPLETE
     return ExitCode.OK if verdict.verdict == "equal" else ExitCode.DAMAGE
 
 
-def _target(to: str, stores: list[Store], *, force: bool) -> Any:
-    """The file that is written; nothing of it is left where it may not be."""
-    from rmqtool.output.export.target import Target
-    from rmqtool.repair.places import lies_in
-
-    path = Path(to)
-    if not path.name or path.name in {".", ".."}:
-        raise UsageError(f"--to: '{to}' is not a valid file name")
-    for store in stores:
-        if lies_in(to, store):
-            raise UsageError(f"--to: {to} lies in a store, where nothing is written")
-    target = Target(path, directory=False)
-    target.begin(force=force, resume=False, options={"diff": True})
-    return target
-
-
-def _export(found: Comparison, which: str, store: Store, target: Any, options: Any) -> dict[str, Any]:
-    from rmqtool.output.export.run import ExportRun
-    from rmqtool.output.export.streams import ReplayForm, StreamExport
-    from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.store.modes import only_for, readers_of
-
-    only_for(readers_of(store))
-    places = found.exclusive(which)
-    destination = StreamExport(target, ReplayForm())
-    run = ExportRun(store, MessageFilter(), replace(options, advance=None), destination, target, places)
-    run.run({"diff": True}, None)
-    return {"path": str(target.path), "messages": len(places)}
+def _conclude(context: Context, verdict: Verdict, exported: str | None) -> None:
+    """The verdict in words, and what to do with what only the other one has."""
+    said = {
+        "equal": "The stores are equal",
+        "a_ahead": "A is ahead of B",
+        "b_ahead": "B is ahead of A",
+        "diverged": "The stores have diverged",
+    }[verdict.verdict]
+    context.console.note(f"{said}: {verdict.why}.")
+    if verdict.keep != "both" and verdict.verdict == "diverged" and exported is None:
+        other = "b" if verdict.keep == "a" else "a"
+        context.console.note(
+            f"Keep {verdict.keep.upper()}; --export-only-in {other} --to FILE writes what only the other has."
+        )

@@ -44,6 +44,7 @@ class RebuildChangeOptions(ChangeOptions):
         "rmqtool rebuild /data/store",
         "rmqtool rebuild /data/store --what cq,index --output /data/derived --apply",
         "rmqtool rebuild /data/store --what index --in-place --backup /backup/index --apply",
+        "rmqtool rebuild /data/store --topic OrderTopic --restore-topics --output /data/restored --apply",
         "rmqtool rebuild /data/store --topic 'Order*' --queue 3 --in-place --backup /backup/orders --apply",
     ]
 )

@@ -54,6 +54,13 @@ class SelectOptions:
     deleted_topics: Annotated[
         bool, typer.Option("--deleted-topics", help="Build queues of topics that topics.json has not, too.")
     ] = False
+    restore_topics: Annotated[
+        bool,
+        typer.Option(
+            "--restore-topics",
+            help="Bring back deleted topics: their queues, and an entry in topics.json as a guess.",
+        ),
+    ] = False
 
     def build(self, release: str, *, complete: bool, tz: str) -> RebuildOptions:
         """As data. release: whose files. complete: all of them, not what differs. tz: names index files."""
@@ -68,6 +75,7 @@ class SelectOptions:
             deleted_topics=self.deleted_topics,
             complete=complete,
             tz=tz,
+            restore_topics=self.restore_topics,
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rmqtool.cli.arguments import DRAWN
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import ListingFilters, SubscriptionOptions, say_ignored
 from rmqtool.cli.near import say_unknown_topics
@@ -13,7 +14,7 @@ from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_names
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, MissingExtraError, UsageError
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,8 +61,15 @@ def command(
         bool, typer.Option("--inflate", help="Decompress bodies, to tell what compression gains.")
     ] = False,
     plot: Annotated[
-        bool, typer.Option("--plot", help="Draw the groups as bars (needs the extra 'plot').")
-    ] = False,
+        str | None,
+        typer.Option(
+            "--plot",
+            metavar="[FILE]",
+            help="Draw the groups as bars, hours and days over time; into FILE.svg, or FILE.png with the "
+            "extra 'plot'.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     store: StoreOptions,
     read: ReadOptions,
@@ -87,9 +95,11 @@ def command(
     names = group_names(by)
     if by_key and not duplicates:
         raise UsageError("--by-key goes with --duplicates")
-    if plot:
-        _check_plot(context)
+    if plot is not None:
+        _check_plot(context, plot)
     opened, unread = open_log(context, path, store)
+    if plot not in {None, DRAWN}:
+        _refuse_inside(str(plot), opened)
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
@@ -108,8 +118,8 @@ def command(
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())
     write_rows(context, SCHEMA, listed, twice, found.summary)
-    if plot:
-        _plot(context, names, listed)
+    if plot is not None:
+        _plot(context, opened, names, listed, plot)
     return listing_code(found.not_covered)
 
 
@@ -164,20 +174,40 @@ def write_rows(
         out.finish(summary())
 
 
-def _check_plot(context: Context) -> None:
-    from importlib.util import find_spec
+def _check_plot(context: Context, plot: str) -> None:
+    if plot != DRAWN:
+        from rmqtool.output.bars_file import check_picture
 
-    if context.format != "table":
-        raise UsageError(f"--plot and --format {context.format} exclude each other")
-    if find_spec("plotext") is None:
-        raise MissingExtraError("--plot", "plot")
+        check_picture(plot)
+    elif context.format != "table":
+        raise UsageError(f"--plot and --format {context.format} exclude each other; --plot FILE.svg does not")
 
 
-def _plot(context: Context, names: list[str], rows: list[dict[str, Any]]) -> None:
-    from rmqtool.output.bars import bars
+def _refuse_inside(path: str, store: Store) -> None:
+    from rmqtool.repair.places import lies_in
+
+    if lies_in(path, store):
+        raise UsageError(f"--plot {path}: lies inside the store")
+
+
+def _plot(context: Context, store: Store, names: list[str], rows: list[dict[str, Any]], plot: str) -> None:
+    """The bars, on standard output below the table or in a file."""
+    from rmqtool.output.bars import bars_of, drawn, most_columns
 
     value = "waiting_messages" if names == ["group"] else "messages"
     shown = [row for row in rows if value in row]
-    if shown:
-        context.out.write(context.look.encode(bars(shown, value, context.zone, context.look) + "\n"))
-        context.out.flush()
+    if not shown:
+        return
+    look = context.look
+    if plot != DRAWN:
+        from rmqtool.output.bars_file import MOST, write_picture
+        from rmqtool.store.modes import only_for, readers_of
+
+        only_for(readers_of(store))
+
+        write_picture(bars_of(shown, value, context.zone, MOST), plot)
+        context.console.note(f"drawn in {plot}")
+        return
+    for line in ("", *drawn(bars_of(shown, value, context.zone, most_columns(look)), look)):
+        context.out.write(look.encode(f"{line}\n"))
+    context.out.flush()

@@ -79,8 +79,9 @@ def command(
         rows.covered = lambda: _summary(runs)
         rows.left = lambda reason: _left(runs, paths, reason)
         for opened in all_opened:
-            with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
+            with context.progress("verifying", 0) as progress:
                 run = Verification(opened, read.of_log(opened, progress.advance), level)
+                progress.expect(run.bytes_to_read)
                 runs.append(run)
                 whose = {"store": str(opened.given)} if several else {}
                 for one in run.findings():

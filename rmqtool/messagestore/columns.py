@@ -55,6 +55,14 @@ _TYPES = {
 }
 """columns of messages, beside `keys` and `properties`, and as what they are read"""
 _SINGLE = ("queue_id", "flag", "tags", "uniq_key", "born_timestamp")
+_OFFSETS = {
+    pa.string(): np.int32,
+    pa.binary(): np.int32,
+    pa.large_string(): np.int64,
+    pa.large_binary(): np.int64,
+}
+"""how the offsets of values are stored, by their type"""
+_KEYS = pa.list_(pa.string())
 ANSWER = pa.schema(
     {
         "status": pa.string(),
@@ -90,8 +98,8 @@ class Batch:
     sizes: Ints
     refused: Ints
     queue_ids: Ints
-    uniq_keys: pa.Array
-    topics: pa.Array
+    uniq_keys: pa.StringArray
+    topics: pa.StringArray
 
 
 def check_columns(table: pa.Table) -> None:
@@ -114,7 +122,7 @@ def batch_of(
     `UsageError` for a column of a wrong type, or null where there must be a value.
     """
     count = part.num_rows
-    bodies = _values(_column(part, "body"))
+    bodies = _values(part["body"], "body")
     found = _topics(part, maker, topics, topic_of)
     refused = found.refused
     uniq_keys = _uniq_keys(part, maker)
@@ -126,7 +134,7 @@ def batch_of(
     ip, port = maker.host
     wide = len(ip) != len(bytes(4))
     flags = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6) if wide else 0
-    magic, topic_at, topic_lengths = found.table[found.codes].T
+    magic, topic_at, topic_lengths = found.table[0] if len(found.table) == 1 else found.table[found.codes].T
     fixed = np.where(magic == MESSAGE_MAGIC_CODE_V2, *(record_size(one, flags, 0, 0, 0) for one in _MAGICS))
     sizes = fixed + body_lengths + topic_lengths + text_lengths
     refused[(body_lengths > maker.most_body) & (refused == 0)] = 1
@@ -166,7 +174,7 @@ def batch_of(
         refused,
         found.queue_ids,
         uniq_keys,
-        part["topic"],
+        found.column,
     )
 
 
@@ -177,15 +185,19 @@ def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.Reco
     stored = physical >= 0
     offsets[batch.kept[stored]] = batch.columns.rows[stored, Field.QUEUE_OFFSET]
     places[batch.kept] = physical
-    codes = np.where(batch.refused > 0, batch.refused + 1, np.where(places < 0, 1, 0))
-    names = pa.array([status, failed, *[one.value for one in _ILLEGAL if one]])
+    if len(batch.kept) == count and stored.all():
+        statuses = pa.repeat(status, count)
+    else:
+        codes = np.where(batch.refused > 0, batch.refused + 1, np.where(places < 0, 1, 0))
+        names = pa.array([status, failed, *[one.value for one in _ILLEGAL if one]])
+        statuses = names.take(pa.array(codes))
     arrays = [
-        pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), names).dictionary_decode(),
-        batch.topics.cast(pa.string()),
+        statuses,
+        batch.topics,
         pa.array(batch.queue_ids),
         pa.array(offsets),
         pa.array(places),
-        batch.uniq_keys.cast(pa.string()),
+        batch.uniq_keys,
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=ANSWER)
 
@@ -261,7 +273,7 @@ def acks_of(given: list[Message], batch: Batch, physical: Ints, status: PutStatu
         batch.queue_ids.tolist(),
         batch.columns.rows[:, Field.QUEUE_OFFSET].tolist(),
         physical.tolist(),
-        batch.uniq_keys.cast(pa.string()).to_pylist(),
+        batch.uniq_keys.to_pylist(),
         repeat(host),
         repeat(""),
     )
@@ -269,11 +281,17 @@ def acks_of(given: list[Message], batch: Batch, physical: Ints, status: PutStatu
 
 
 def _column(part: pa.RecordBatch, name: str) -> pa.Array:
-    column = part[name]
+    return _cast(part[name], _TYPES[name], name)
+
+
+def _cast(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    """Values of a column as those of a type. Raises `UsageError`."""
+    if column.type == kind:
+        return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        return column.cast(_TYPES[name])
+        return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UsageError(f"column {name}: {error}") from error
 
@@ -304,26 +322,32 @@ class _Values(NamedTuple):
     data: Bytes
 
 
-def _values(column: pa.Array) -> _Values:
-    """The bytes of a `large_binary` column, nothing of a null. Raises `UsageError` for offsets that lie."""
+def _values(column: pa.Array, name: str) -> _Values:
+    """The bytes of a column, nothing of a null. Raises `UsageError` for another type and offsets that lie."""
+    kind = _OFFSETS.get(column.type)
+    if kind is None:
+        kind, column = np.int64, _cast(column, pa.large_binary(), name)
     if column.null_count:
-        column = pc.fill_null(column, b"")
+        column = pc.fill_null(column, pa.scalar(b"").cast(column.type))
     _, offsets, data = column.buffers()
-    places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    places = np.frombuffer(offsets or b"", kind)[column.offset : column.offset + len(column) + 1]
+    places = places.astype(np.int64, copy=False)
     if not len(places):
         places = np.zeros(1, np.int64)
     found = _Values(places, np.frombuffer(b"" if data is None else data, np.uint8))
     if places[0] < 0 or places[-1] > len(found.data) or (places[1:] < places[:-1]).any():
-        raise UsageError("a column has values outside of its bytes")
+        raise UsageError(f"column {name}: has values outside of its bytes")
     return found
 
 
 class _Topics(NamedTuple):
     """Topics of messages. codes, queue_ids, refused: of each message.
 
-    names: of topics. table: magic, and where in `data` its name begins and how long it is, for each topic.
+    column: their names. names: of topics. table: magic, and where in `data` its name begins and how long it
+    is, for each topic.
     """
 
+    column: pa.StringArray
     codes: Ints
     queue_ids: Ints
     refused: Ints
@@ -334,17 +358,16 @@ class _Topics(NamedTuple):
 
 def _topics(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: TopicOf) -> _Topics:
     """Topics of messages, each with a queue."""
-    column = part["topic"]
+    column = _cast(part["topic"], pa.string(), "topic")
     if column.null_count:
         raise UsageError("column topic: has a null")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    encoded = column.cast(pa.string()).dictionary_encode()
+    encoded = column.dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
     names = encoded.dictionary.to_pylist()
     queue_ids = _ints(part, "queue_id", -1).copy()
     free = np.flatnonzero(queue_ids < 0)
-    free = free[np.argsort(codes[free], kind="stable")]
+    if len(names) > 1:
+        free = free[np.argsort(codes[free], kind="stable")]
     wanted = np.bincount(codes[free], minlength=len(names)).tolist()
     given = [np.empty(0, np.int64)]
     data = bytearray()
@@ -365,16 +388,16 @@ def _topics(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: 
         given.append(topics.next_queues(topic, many))
     queue_ids[free] = np.concatenate(given)
     refused = (queue_ids >= queues[codes]).astype(np.int64)
-    return _Topics(codes, queue_ids, refused, names, table, np.frombuffer(bytes(data), np.uint8))
+    return _Topics(column, codes, queue_ids, refused, names, table, np.frombuffer(bytes(data), np.uint8))
 
 
-def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.Array:
-    """The id of each message, made where there is none."""
+def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.StringArray:
+    """The id of each message, made where there is none. Raises `UsageError`."""
     made = maker.uniq_keys.next_keys(part.num_rows)
     if "uniq_key" not in part.schema.names:
         return made
-    given = _column(part, "uniq_key")
-    return pc.if_else(pc.equal(pc.binary_length(pc.fill_null(given, b"")), 0), made, given)
+    given = _cast(part["uniq_key"], pa.string(), "uniq_key")
+    return pc.if_else(pc.equal(pc.binary_length(pc.fill_null(given, "")), 0), made, given)
 
 
 def _properties(
@@ -390,15 +413,15 @@ def _properties(
     if "keys" in part.schema.names:
         given = part["keys"]
         if pa.types.is_list(given.type) or pa.types.is_large_list(given.type):
-            given = pc.binary_join(given.cast(pa.list_(pa.string())), " ")
-        keys = _values(given.cast(pa.large_binary()))
+            given = pc.binary_join(_cast(given, _KEYS, "keys"), " ")
+        keys = _values(given, "keys")
     if "tags" in part.schema.names:
-        tags = _values(_column(part, "tags"))
+        tags = _values(part["tags"], "tags")
     if "properties" in part.schema.names:
         texts, odd = _further(part["properties"])
-        further = _values(texts)
+        further = _values(texts, "properties")
     behind = TRAILER_SIZE if maker.trailer else 0
-    ids = _values(uniq_keys)
+    ids = _values(uniq_keys, "uniq_key")
     room = count * (_NAMES + behind) + sum(
         int(one.offsets[-1] - one.offsets[0]) for one in (ids, keys, tags, further)
     )

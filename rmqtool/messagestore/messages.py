@@ -29,6 +29,7 @@ _CLASSIC, _WIDE = 1, 2
 """bytes of a topic's length in records V1 and V2"""
 _MAGIC_V2 = MESSAGE_MAGIC_CODE_V2.to_bytes(4, "big", signed=True)
 _WIDE_HOSTS = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
+_INNER = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _HEADER_SIZES = {
     flags: FLAT_HEADERS[is_v6(flags)].size
     for flags in (0, int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6), _WIDE_HOSTS)
@@ -265,7 +266,7 @@ class StoredMessage:
 
         Raises `UnreadableError` for a body that is no such batch.
         """
-        if not self.sys_flag & (SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP):
+        if not self.sys_flag & _INNER:
             return []
         try:
             return [

@@ -80,6 +80,7 @@ _ELSEWHERE = ("192.0.2.1", 9)
 
 
 _HEX = tuple(f"{number:02X}" for number in range(256))
+_DIGITS = np.frombuffer("".join(_HEX).encode(), np.uint16)
 
 
 class Late(NamedTuple):
@@ -135,11 +136,10 @@ class UniqueKeys:
             self._renew()
         return self._head + _HEX[number >> 8 & 0xFF] + _HEX[number & 0xFF]
 
-    def next_keys(self, count: int) -> pa.Array:
-        """Many of them, as `large_binary`."""
+    def next_keys(self, count: int) -> pa.StringArray:
+        """Many of them."""
         import pyarrow as pa
 
-        digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)
         parts, left = [], count
         while left:
             first = self.next_key()
@@ -149,14 +149,13 @@ class UniqueKeys:
             self._count = count_from(number + some)
             rows = np.empty((some, len(first)), np.uint8)
             rows[:] = np.frombuffer(first.encode(), np.uint8)
-            for place in range(4):
-                rows[:, -1 - place] = digits[numbers >> 4 * place & 15]
+            pairs = rows.view(np.uint16)
+            pairs[:, -2], pairs[:, -1] = _DIGITS[numbers >> 8], _DIGITS[numbers & 0xFF]
             parts.append(rows)
             left -= some
         data = np.concatenate(parts) if parts else np.empty((0, 1), np.uint8)
-        offsets = np.arange(count + 1, dtype=np.int64) * data.shape[1]
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_binary(), count, buffers)
+        offsets = np.arange(count + 1, dtype=np.int32) * np.int32(data.shape[1])
+        return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
     def _renew(self) -> None:
         """The time is that at which the counter began, as one id a moment is enough."""

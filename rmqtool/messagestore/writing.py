@@ -273,6 +273,12 @@ class Writer:
         if self._waits:
             self._futures.add(end, bool)
 
+    def flush_appended(self, keys: Sequence[tuple[str, int]]) -> None:
+        """As `flush_soon`, what was appended for some queues."""
+        end = self._appender.end_of(keys)
+        if end:
+            self.flush_soon(end)
+
     def wait_for(self, end: int) -> bool:
         """Waits for the medium up to a physical offset where puts do; False when that took too long."""
         return self._acknowledging.flushed(end)

@@ -22,6 +22,8 @@ _TITLES = {
     "store_timestamp": "stored",
     "reconsume_times": "times",
     "entries_lost": "lost",
+    "overdue_ms": "overdue",
+    "age_ms": "age",
 }
 _NUMBERS = frozenset(
     {
@@ -31,10 +33,17 @@ _NUMBERS = frozenset(
 )  # fmt: skip
 _SHRINKING = frozenset(
     {
-        "group", "topic", "keys", "uniq_key", "origin_topic", "origin_msg_id", "transaction_id", "path",
-        "client", "queue_ids", "consumed_by", "not_consumed_by", "detail",
+        "group", "topic", "keys", "uniq_key", "origin_topic", "origin_msg_id", "transaction_id", "client",
+        "queue_ids", "consumed_by", "not_consumed_by",
     }
 )  # fmt: skip
+
+
+_GIVES = {
+    "kind": 9, "uniq_key": 7, "keys": 6, "origin_msg_id": 5, "queue_offset": 4, "entries": 3,
+    "physical_offset": 2, "next_timestamp": 1, "ahead": 1,
+}  # fmt: skip
+"""what is left out where a terminal is narrow, the highest number first"""
 
 
 def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
@@ -44,11 +53,18 @@ def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
             key,
             _TITLES.get(key),
             right=key in _NUMBERS,
-            show=zone.iso if key.endswith("_timestamp") else _age if key.endswith("_ms") else None,
+            show=_age if key.endswith("_ms") else _yes if key == "consumed" else None,
+            below=key == "detail",
             shrinks=key in _SHRINKING,
+            gives=_GIVES.get(key, 0),
+            zone=zone if key.endswith("_timestamp") else None,
         )
         for key in keys
     ]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _age(millis: int) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.output.sizes import human_bytes
 from rmqtool.output.text import is_terminal
 
 if TYPE_CHECKING:
@@ -33,9 +35,15 @@ class Progress:
         self._enabled = enabled and is_terminal(sys.stderr)
         self._color = color
         self._done = 0
-        self._due = time.monotonic() + PATIENCE
+        self._since = time.monotonic()
+        self._due = self._since + PATIENCE
         self._bar: Any = None
         self._lock = Lock()
+
+    def expect(self, total: int) -> None:
+        """`total` bytes will be done in all, as is known only now."""
+        with self._lock:
+            self._total = total
 
     def advance(self, count: int) -> None:
         """`count` more bytes are done."""
@@ -54,8 +62,26 @@ class Progress:
             return
         if self._bar is None:
             self._bar = self._start()
-        self._bar.update(self._bar.task_ids[0], completed=self._done)
+        known = self._total is not None and self._done < self._total
+        self._bar.update(
+            self._bar.task_ids[0],
+            completed=self._done,
+            total=self._total
+            if known
+            else None,  # a bar that goes to and fro: there is more than was thought
+            told=self._told(time.monotonic() - self._since),
+        )
         self._due = time.monotonic() + _PACE
+
+    def _told(self, seconds: float) -> str:
+        """How much is done, how fast, how long it will take: since the beginning."""
+        if self._total is None:
+            return f"{self._done:,} files"
+        if self._done >= self._total:
+            return f"{human_bytes(self._done)}, finishing"
+        rate = self._done / seconds if seconds > 0 else 0
+        left = f", {timedelta(seconds=int((self._total - self._done) / rate))} left" if rate else ""
+        return f"{human_bytes(self._done)} of {human_bytes(self._total)}, {human_bytes(int(rate))}/s{left}"
 
     def clear(self) -> None:
         """Leaves the screen to other output; the bar comes back when there is none for a while."""
@@ -67,25 +93,18 @@ class Progress:
 
     def _start(self) -> Any:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
+        from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
-        bytes_done = (DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
-        files_done = (TextColumn("{task.completed:,} files"),)
         bar = RichProgress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            *(files_done if self._total is None else bytes_done),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[told]}", markup=False),
             console=Console(stderr=True, no_color=not self._color),
             transient=True,
+            expand=True,
         )
-        bar.add_task(self._label, total=self._total)
+        bar.add_task(self._label, total=self._total, told="")
         bar.start()
         return bar
 

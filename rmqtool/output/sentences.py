@@ -11,7 +11,19 @@ if TYPE_CHECKING:
 
     from rmqtool.output.times import Zone
 
-_LEFT_OUT = frozenset({"schema", "type", "complete", "incomplete_reason", "by_severity", "version_source"})
+_LEFT_OUT = frozenset(
+    {
+        "schema",
+        "type",
+        "complete",
+        "incomplete_reason",
+        "by_severity",
+        "version_source",
+        "verdict",
+        "keep",
+        "why",
+    }
+)
 MOST = 8
 """places not covered that are named one by one"""
 _ALWAYS = frozenset({"messages", "records", "rows", "findings", "changes"})

@@ -10,9 +10,8 @@ from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.repair.config_union import united
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
-from rmqtool.repair.topic_guess import guessed_topics, queues_in_log, queues_on_disk, update_topic_line
+from rmqtool.repair.topic_guess import guess_notes, guessed_topics, queues_in_log, queues_on_disk, table_with
 from rmqtool.store.config_text import config_text
-from rmqtool.store.config_types import with_number_keys
 from rmqtool.store.consumer_offsets import stored_offsets
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
@@ -145,18 +144,15 @@ def _with_topics(
     in_log, whole = queues_in_log(store, reading)
     guessed = guessed_topics(store, in_log, tuple(parameters["topic"]))
     base = salvaged.data if salvaged is not None else store.config_pair("topics.json").data
-    data = dict(base) if isinstance(base, dict) else {}
-    held = data.get("topicConfigTable")
-    table = dict(held) if isinstance(held, dict) else {}
+    held = base.get("topicConfigTable") if isinstance(base, dict) else None
+    table = held if isinstance(held, dict) else {}
     guessed = {topic: entry for topic, entry in guessed.items() if topic not in table}
     notes = [] if whole else ["part of the log could not be read: topics that are only there have no entry"]
     if not guessed:
         if parameters["topic"]:
             notes.append(f"no topic without an entry matches {', '.join(parameters['topic'])}")
         return edits, notes
-    data.setdefault("dataVersion", {"counter": 1, "stateVersion": 0, "timestamp": 0})
-    data["topicConfigTable"] = {**table, **guessed}
-    text = config_text(with_number_keys("topics.json", data)).encode()
+    text = table_with(base, guessed)
     names = list(guessed)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     message = (
@@ -164,10 +160,8 @@ def _with_topics(
         f"log (as many queues as have messages, perm 6): {', '.join(names[:_NAMED])}{more}"
     )
     others = [one for one in edits if one.change.path not in {TOPICS, f"{TOPICS}.bak"}]
-    notes += [f"guess: {update_topic_line(topic, guessed[topic])}" for topic in names[:_NAMED]]
-    if names:
-        notes.append("the same on a running broker, in the place of a changed topics.json: the lines above")
-    facts = {"guessed": names, "entries": len(data["topicConfigTable"])}
+    notes += guess_notes(guessed)
+    facts = {"guessed": names, "entries": len(table) + len(names)}
     return [*others, _edit(TOPICS, text, "topics-guessed", message, facts)], notes
 
 

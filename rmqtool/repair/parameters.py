@@ -57,6 +57,7 @@ class _Rebuild(_Data):
     deleted_topics: bool
     complete: bool
     tz: str
+    restore_topics: bool = False
 
 
 class _SetCheckpoint(_Data):

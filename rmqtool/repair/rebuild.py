@@ -9,20 +9,22 @@ import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.files import DerivedFiles
-from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
+from rmqtool.errors import NO_LOG, PlanRefusedError, UnfitStoreError, UsageError
 from rmqtool.repair.assumed import assumed_sizes
-from rmqtool.repair.content import FromFile
+from rmqtool.repair.content import FromFile, Inline
 from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.same_bytes import same_bytes
+from rmqtool.repair.topic_guess import guess_notes, guessed_topics, table_with
 from rmqtool.scan.options import ReadOptions
+from rmqtool.store.config_json import ParseState
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.rocksdb import reads_rocksdb_queues
@@ -106,6 +108,7 @@ class _Rebuild:
         self._rules = rules_of(store, options.release)
         self._zone = zone
         self._files = DerivedFiles(work, flat=True)
+        self._guessed: dict[str, dict[str, Any]] = {}
 
     def run(self, build: Build) -> Rebuilt:
         options, store = self._options, self._store
@@ -116,6 +119,12 @@ class _Rebuild:
         if options.keep_expired and "cq" in options.what:
             keeper.keep(made.queues, wanted)
         edits, unchanged = self._edits()
+        if options.restore_topics or (options.deleted_topics and store.topics):
+            built = {topic for topic, _ in made.queues}
+            found = guessed_topics(store, made.queues)
+            self._guessed = {topic: entry for topic, entry in found.items() if topic in built}
+        if options.restore_topics and self._guessed:
+            edits.append(self._topics())
         edits = [*self._directories(edits), *edits]
         left = self._left(made.queues)
         if not options.complete:
@@ -146,6 +155,28 @@ class _Rebuild:
                 continue
             edits.append(self._put(path, built, old))
         return edits, unchanged
+
+    def _topics(self) -> Edit:
+        """The topic table with the topics of the queues that were built and that it does not have."""
+        pair = self._store.config_pair("topics.json")
+        damaged = [one for one in (pair.primary, pair.bak) if one.state is ParseState.UNPARSABLE]
+        if damaged and pair.chosen != "primary":
+            detail = damaged[0].detail
+            raise PlanRefusedError(f"config/topics.json {detail}: rmqtool config salvage comes first")
+        text = table_with(pair.data, self._guessed)
+        names = list(self._guessed)
+        count = f"{len(names)} {'topic' if len(names) == 1 else 'topics'}"
+        change = Change(
+            action=Action.PUT,
+            path="config/topics.json",
+            length=len(text),
+            size=len(text),
+            why="topics-guessed",
+            message=f"{count} brought back with as many queues as have messages and perm 6, a guess: "
+            f"{', '.join(names[:10])}",
+            facts={"guessed": names},
+        )
+        return Edit(change, Inline(text))
 
     def _directories(self, edits: list[Edit]) -> Iterator[Edit]:
         """Directories that new files need, the outer ones first."""
@@ -223,7 +254,9 @@ class _Rebuild:
             self._options.parameters(),
             edits,
             inputs=[one for one in read if one.regular],
-            summary=PlanSummary(notes=(*_notes(self._rules), *assumed_sizes(store, edits))),
+            summary=PlanSummary(
+                notes=(*_notes(self._rules), *assumed_sizes(store, edits), *guess_notes(self._guessed))
+            ),
         )
 
 

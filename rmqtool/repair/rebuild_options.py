@@ -21,7 +21,8 @@ class RebuildOptions:
     what: `cq`, `index` or both. topic: globs, empty for all. queue: numbers, empty for all; both choose
     queues, the index is always of all records. complete: the plan writes every file that is built, for an
     empty directory, instead of what differs from the store. tz: name of the zone in which index files are
-    named where the store has no names to keep.
+    named where the store has no names to keep. restore_topics: topics that `topics.json` lacks get an entry,
+    too; their queues are built as with deleted_topics.
     """
 
     release: str
@@ -32,6 +33,7 @@ class RebuildOptions:
     deleted_topics: bool = False
     complete: bool = False
     tz: str = "local"
+    restore_topics: bool = False
 
     def selects(self, topic: str, queue_id: int) -> bool:
         """Whether the queue is one of those asked for."""
@@ -65,7 +67,8 @@ class WantedQueues:
         """Whether it is one of those asked for, and of a topic that is there."""
         if not self.options.selects(topic, queue_id):
             return False
-        if not self.options.deleted_topics and not is_somebodys(self.topics, topic):
+        deleted_too = self.options.deleted_topics or self.options.restore_topics
+        if not deleted_too and not is_somebodys(self.topics, topic):
             self.deleted.add(topic)
             return False
         return True

@@ -71,7 +71,10 @@ def warnings_of(rebuilt: Rebuilt) -> Iterator[str]:
         yield f"{rebuilt.elsewhere} records state another offset; entries lead to where they lie"
     yield from _queue_warnings(rebuilt)
     for topic in rebuilt.deleted[:_NAMED]:
-        yield f"topic {topic} is not in topics.json: its queues were not built (--deleted-topics builds them)"
+        yield (
+            f"topic {topic} is not in topics.json: its queues were not built (--deleted-topics builds them, "
+            "--restore-topics brings back the entry, too)"
+        )
     if rebuilt.left:
         names = ", ".join(f"{topic}/{queue_id}" for topic, queue_id in rebuilt.left[:_NAMED])
         yield f"{len(rebuilt.left)} queues have no record in the log and stay as they are: {names}"

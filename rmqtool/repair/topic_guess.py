@@ -12,10 +12,12 @@ from rmqtool.repair.salvage.topics import topic_entries
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.store.config_text import config_text
+from rmqtool.store.config_types import with_number_keys
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_QUEUES = 1 << 16
 """a higher queue number in the log is taken for damage"""
+_NAMED = 10
 _AT_ONCE = 256
 """batches whose queues are kept before they are counted together"""
 
@@ -77,6 +80,25 @@ def guessed_topics(
         and (not globs or any(fnmatchcase(topic, one) for one in globs))
     }
     return topic_entries(sorted(every), {topic for (topic, _), batch in on_disk.items() if batch})
+
+
+def table_with(data: Any, guessed: Mapping[str, Any]) -> bytes:
+    """The text of a topic table with further entries. data: as it was parsed, None for none."""
+    made = dict(data) if isinstance(data, dict) else {}
+    held = made.get("topicConfigTable")
+    made.setdefault("dataVersion", {"counter": 1, "stateVersion": 0, "timestamp": 0})
+    made["topicConfigTable"] = {**(held if isinstance(held, dict) else {}), **guessed}
+    return config_text(with_number_keys("topics.json", made)).encode()
+
+
+def guess_notes(guessed: Mapping[str, dict[str, Any]]) -> list[str]:
+    """What a plan says of guessed topics: how a running broker gets the same."""
+    lines = [f"guess: {update_topic_line(topic, guessed[topic])}" for topic in list(guessed)[:_NAMED]]
+    if not lines:
+        return []
+    more = len(guessed) - len(lines)
+    rest = [f"and {more} more topics"] if more else []
+    return [*lines, *rest, "these lines do the same on a running broker, without a changed topics.json"]
 
 
 def update_topic_line(topic: str, entry: dict[str, Any]) -> str:

@@ -339,3 +339,29 @@ def test_a_bare_log_tells_of_batch_queues(tmp_path: Path, *, late: bool) -> None
     assert units["batch_size"][: len(counts) + 1].tolist() == [*counts, 0]
     assert units["base_offset"][: len(counts)].tolist() == np.cumsum([0, *counts[:-1]]).tolist()
     assert {path.split("/")[1] for path in files_of(tmp_path / "out", "consumequeue")} == {"Plain"}
+
+
+def test_a_deleted_topic_comes_back_with_its_queues_and_its_entry(fresh_golden, tmp_path):
+    """It was deleted on the broker that wrote the store: no entry, no queues, messages in the log."""
+    store = fresh_golden("b533-full").path
+    assert not (store / "consumequeue" / "TopicDeleted").exists()
+    table = store / "config" / "topics.json"
+    before = json.loads(table.read_text())["topicConfigTable"]
+    words = ("rebuild", store, "--topic", "TopicDel*", "--restore-topics")
+    done = rmq(*words, "--in-place", "--backup", tmp_path / "kept", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    assert any(note.startswith("guess: mqadmin updateTopic") for note in summary["notes"])
+    after = json.loads(table.read_text())["topicConfigTable"]
+    assert after.keys() - before.keys() == {"TopicDeleted"}
+    entry = after["TopicDeleted"]
+    assert (entry["readQueueNums"], entry["writeQueueNums"], entry["perm"]) == (2, 2, 6)
+    assert {name: after[name] for name in before} == before
+    found = rmq("query-offset", store, "TopicDeleted", "1", "min", "-n", "9", "--format", "ndjson")
+    assert found.exit_code == 0
+    assert found.of_type("message")
+    again = rmq(*words, "--json")
+    assert json.loads(again.stdout)["summary"]["changes"] == 0
+    assert rmq("undo", tmp_path / "kept", "--apply").exit_code == 0
+    assert json.loads(table.read_text())["topicConfigTable"] == before
+    assert not (store / "consumequeue" / "TopicDeleted").exists()

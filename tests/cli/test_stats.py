@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -78,15 +79,51 @@ def test_what_cannot_be_meant_is_refused(golden, arguments):
     assert_one_line(rmq("stats", golden("v533-basic").path, *arguments), 2)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("plotext") is None, reason="the extra 'plot' is not installed")
-def test_bars(golden):
-    result = rmq("stats", golden("v533-basic").path, "--plot")
-    assert result.exit_code == 0
-    assert "TopicA" in result.stdout.split("TopicA", 1)[1]
+def test_bars_have_a_line_for_each_row(golden):
+    store = golden("v533-basic").path
+    rows = rmq("stats", store, "--format", "ndjson").of_type("group")
+    table, _, drawn = rmq("stats", store, "--plot").stdout.partition("\nmessages\n")
+    assert table.startswith("topic")
+    lines = drawn.splitlines()
+    assert [(line.split()[0], line.split()[-1]) for line in lines] == [
+        (row["topic"], f"{row['messages']:,}") for row in rows
+    ]
+    assert max(line.count("█") for line in lines) > 50
 
 
-@pytest.mark.skipif(importlib.util.find_spec("plotext") is not None, reason="the extra 'plot' is there")
-def test_without_the_extra_the_way_to_get_it_is_told(golden):
-    result = rmq("stats", golden("v533-basic").path, "--plot")
+def test_bars_over_time_say_their_hours(golden):
+    store = golden("v533-basic").path
+    shown = rmq("stats", store, "--by", "hour", "--plot", "--tz", "UTC").stdout
+    rows = rmq("stats", store, "--by", "hour", "--format", "ndjson").of_type("group")
+    assert "messages per hour, times in UTC" in shown
+    assert f" {max(row['messages'] for row in rows):,} |" in shown
+
+
+def test_a_picture_is_a_new_file_outside_of_the_store(fresh_golden, tmp_path):
+    store = fresh_golden("v533-basic").path
+    picture = tmp_path / "bars.svg"
+    assert rmq("stats", store, "--plot", picture, "--json").exit_code == 0
+    root = ET.fromstring(picture.read_text())
+    texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    rows = rmq("stats", store, "--format", "ndjson").of_type("group")
+    assert [f"{row['messages']:,}" for row in rows] == texts[2::2]
+    assert_one_line(rmq("stats", store, "--plot", picture), 2)  # it is there already
+    assert_one_line(rmq("stats", store, "--plot", store / "bars.svg"), 2)
+    assert not (store / "bars.svg").exists()
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="the extra 'plot' is not installed"
+)
+def test_a_picture_as_png(golden, tmp_path):
+    for by in ("topic", "hour"):
+        picture = tmp_path / f"{by}.png"
+        assert rmq("stats", golden("v533-basic").path, "--by", by, "--plot", picture).exit_code == 0
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="the extra 'plot' is there")
+def test_without_the_extra_the_way_to_get_it_is_told(golden, tmp_path):
+    result = rmq("stats", golden("v533-basic").path, "--plot", tmp_path / "x.png")
     assert_one_line(result, 2)
     assert "rmqtool[plot]" in result.stderr

@@ -128,3 +128,18 @@ def test_in_a_pipe_a_finding_is_one_line_with_its_hint(golden: Callable[[str], f
 
 def test_a_right_store_asks_for_nothing(golden: Callable[[str], fixtures.Golden]) -> None:
     assert "Do next" not in rmq("verify", golden("b533-full").path).stderr
+
+
+def test_progress_counts_queues_and_index_too(golden: Callable[[str], fixtures.Golden]) -> None:
+    from rmqtool.check.verify import Verification
+    from rmqtool.scan.options import ReadOptions
+    from rmqtool.store.layout import Store
+
+    opened = Store.open(golden("v533-basic").path)
+    done: list[int] = []
+    run = Verification(opened, ReadOptions.of(opened, advance=done.append))
+    list(run.findings())
+    assert sum(done) == run.bytes_to_read
+    log = sum(one.size for one in opened.segments)
+    assert run.bytes_to_read > log
+    assert sum(done[:-2]) == log

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["5.3.3", pytest.param("4.9.7", marks=pytest.mark.full)])
 def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaProcess]:
-    release = require(request.config, "5.3.3", "client")
+    release = require(request.config, request.param, "client")
     place: Path = tmp_path_factory.mktemp("client")
     java = JavaProcess(release, place, artifact="client")
     try:

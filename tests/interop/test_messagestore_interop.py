@@ -251,7 +251,7 @@ def test_what_java_deletes_goes_here_too(java_store: OpenStore, release: str, tm
     assert len(os.listdir(copy / "index")) > 1
 
 
-@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("read_only", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_both_make_segments_in_the_same_directories(
     java_store: OpenStore, release: str, tmp_path: Path, read_only: bool
 ) -> None:

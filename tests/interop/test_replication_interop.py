@@ -27,6 +27,8 @@ FILES: dict[str, Any] = {
     "haSendHeartbeatInterval": 200,
     "haHousekeepingInterval": 5000,
 }
+LONGEST = 1800
+"""seconds: real slaves wait five behind each cut, and queues are compared message by message"""
 OURS = FILES | {"brokerIP1": "10.0.0.1"}
 THEIRS = FILES | {"brokerRole": "SLAVE"}
 
@@ -118,10 +120,12 @@ def test_we_follow_a_real_master(tmp_path: Path, release: str) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(LONGEST)
 def test_a_real_slave_follows_us_over_50_cuts(tmp_path: Path, release: str) -> None:
     of_our_master(tmp_path, release, 100_000, 50, 4)
 
 
 @pytest.mark.full
+@pytest.mark.timeout(LONGEST)
 def test_we_follow_a_real_master_over_50_cuts(tmp_path: Path, release: str) -> None:
     of_a_real_master(tmp_path, release, 100_000, 50, 4)

@@ -69,7 +69,7 @@ def expected(root: Path) -> dict[tuple[str, int], list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("case", "crashed"), sampled(product(CASES, (False, True)), kind=lambda one: one[1], each=2, unpack=True)
+    ("case", "crashed"), sampled(product(CASES, (False, True)), kind=lambda one: one[1], unpack=True)
 )
 def test_real_store_serves_everything(
     case: str, crashed: bool, release: str, java_store: Callable[..., JavaStore], tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,11 +48,13 @@ def test_a_broker_loads_every_table_that_was_written(broker: str, tmp_path: Path
     (config / "consumerOffset.json").write_text(offsets.replace("{0:4,1:6", "{0:4000,1:6"))
     (config / "delayOffset.json").write_text('{"offsetTable":{18:77,"1":5}}')
     (config / "consumerOffset.slave.json").write_text('{"offsetTable":{"Cut@CG":{0:9,1:3},"Kept@CG2":{2:8}}}')
+    shutil.rmtree(root / "consumequeue" / "Gone")
     slave = (config / "consumerOffset.slave.json").rename(tmp_path / "slave.json")
     version = ("--as-version", broker)
     for number, words in enumerate(
         (
-            ["config", "salvage", root, "--topic", "Gone"],
+            ["config", "salvage", root],
+            ["rebuild", root, "--topic", "Gone", "--restore-topics"],
             ["offsets", "clamp", root],
             ["offsets", "merge", root, slave, "--policy", "max"],
         )

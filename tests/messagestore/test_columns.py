@@ -177,8 +177,43 @@ def test_queues_in_turn_ids_and_refusals(tmp_path: Path) -> None:
         {"topic": ["T"]}, {"body": [b""]}, {"topic": ["T"], "body": [b""], "tag": ["x"]},
         {"topic": [None], "body": [b""]}, {"topic": ["T"], "body": [1.5]},
         {"topic": ["T"], "body": [b""], "flag": [1 << 40]},
+        {"topic": ["T"], "body": [b""], "uniq_key": [b"\xff"]}, {"topic": [b"\xff"], "body": [b""]},
+        {"topic": ["T"], "body": [b""], "keys": [[b"\xff"]]},
     ],
 )  # fmt: skip
 def test_tables_that_are_none_of_messages(tmp_path: Path, table: dict[str, list[Any]]) -> None:
-    with open_small(tmp_path / "store") as store, pytest.raises(UsageError):
-        store.put_many(pa.table(table))
+    with open_small(tmp_path / "store") as store:
+        with pytest.raises(UsageError):
+            store.put_many(pa.table(table))
+        assert not store.queues()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("form", ["plain", "dictionary", "slice"])
+def test_text_may_have_any_type(tmp_path: Path, kind: pa.DataType, form: str) -> None:
+    texts = {
+        "topic": ["A", "B", "A"],
+        "body": ["x", "", "three"],
+        "tags": ["t", None, "\N{SNOWMAN}"],
+        "keys": ["k", "k l", None],
+        "uniq_key": ["1", "2", "3"],
+    }
+    wanted = [(*row, number) for number, row in enumerate(zip(*texts.values(), strict=True))]
+    columns = {name: pa.array([*given, *given], kind).slice(3) for name, given in texts.items()}
+    if form != "slice":
+        columns = {name: pa.concat_arrays([one, one])[:3] for name, one in columns.items()}
+    if form == "dictionary":
+        columns = {name: one.dictionary_encode() for name, one in columns.items()}
+    with open_small(tmp_path / "store") as store:
+        answer = store.put_many(pa.table({**columns, "queue_id": [0, 0, 0]}))
+        assert answer["status"].to_pylist() == ["PUT_OK"] * 3
+        assert (answer["topic"].to_pylist(), answer["uniq_key"].to_pylist()) == (
+            texts["topic"], texts["uniq_key"],
+        )  # fmt: skip
+        found = [store.message_at(at) for at in answer["physical_offset"].to_pylist()]
+        seen = [
+            (one.topic, one.body.decode(), one.tags, " ".join(one.keys) or None, one.uniq_key, number)
+            for number, one in enumerate(found)
+            if one is not None
+        ]
+        assert seen == wanted

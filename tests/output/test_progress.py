@@ -63,3 +63,27 @@ def test_files_are_counted_where_nobody_knows_how_many_there_are(monkeypatch: py
         bar.reach(1_234_567)
         bar.clear()
     assert "1,234,567 files" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "told"),
+    [
+        (0, 1, "0 B of 1.0 GiB, 0 B/s"),
+        (256 << 20, 4, "256.0 MiB of 1.0 GiB, 64.0 MiB/s, 0:00:12 left"),
+        (1 << 30, 16, "1.0 GiB, finishing"),
+        (3 << 30, 16, "3.0 GiB, finishing"),
+    ],
+)
+def test_one_unit_and_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, done: int, seconds: int, told: str
+) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "120")
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with Progress("scan", 1 << 30, enabled=True, color=False) as bar:
+        now[0] += max(seconds, 1)
+        bar.reach(done)
+        bar.clear()
+    assert told in terminal.getvalue()
+    assert "kB" not in terminal.getvalue()

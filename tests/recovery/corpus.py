@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from fixtures import DamageCase
     from rmqtool.recovery.outcome import Outcome
 
-_MEMORY = Path("/dev/shm")
 _REASONS = {
     "end of data (size and magic zero)": "zero_tail",
     "body CRC mismatch": "bad_crc",
@@ -41,13 +39,9 @@ _REASONS = {
 
 @contextmanager
 def damaged_store(case: DamageCase) -> Iterator[Store]:
-    """The store of a case with its settings, in memory where the machine has such a place."""
-    place = _MEMORY if _MEMORY.is_dir() else None
-    directory = tempfile.mkdtemp(dir=place)
-    try:
+    """The store of a case with its settings."""
+    with tempfile.TemporaryDirectory() as directory:
         yield Store.open(apply_case(case, Path(directory) / "store"), config=config_of(case.settings))
-    finally:
-        shutil.rmtree(directory)
 
 
 def simulated(store: Store, case: DamageCase, kernels: ModuleType | None = None) -> Outcome:

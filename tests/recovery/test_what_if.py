@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,15 +69,11 @@ def split(case: DamageCase) -> tuple[list[dict[str, Any]], list[str]]:
 
 @contextmanager
 def before_the_cure(case: DamageCase) -> Iterator[Store]:
-    place = Path("/dev/shm")
-    directory = Path(tempfile.mkdtemp(dir=place if place.is_dir() else None))
-    try:
-        root = copy_base(case.base, directory / "store")
+    with tempfile.TemporaryDirectory() as directory:
+        root = copy_base(case.base, Path(directory) / "store")
         for operation in split(case)[0]:
             apply_operation(root, operation)
         yield Store.open(root, config=config_of(case.settings))
-    finally:
-        shutil.rmtree(directory)
 
 
 SCENARIOS = [case for case in damage_cases() if split(case)[1]]

@@ -33,6 +33,9 @@ from tests.repair.smallstore import (
     without_times,
 )
 
+EVERY = [5, pytest.param(1, marks=pytest.mark.full)]
+"""of so many steps one, and all of them"""
+
 
 def test_every_action(root, tmp_path):
     before = tree(root)
@@ -105,7 +108,7 @@ def kill(what: str, path: str) -> None:
     os.kill(os.getpid(), 9)
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("every", EVERY)
 def test_a_kill_at_every_step_can_be_undone_or_completed(tmp_path, every):
     steps = steps_of(lambda disk: apply(make_store(tmp_path / "s"), tmp_path / "b", disk))
     wanted = without_times(tree(tmp_path / "s"))
@@ -128,11 +131,12 @@ def test_a_kill_at_every_step_can_be_undone_or_completed(tmp_path, every):
                 assert tree(root) == before, number
 
 
-def test_a_kill_at_every_step_of_an_undo_is_made_good_by_another(tmp_path):
+@pytest.mark.parametrize("every", EVERY)
+def test_a_kill_at_every_step_of_an_undo_is_made_good_by_another(tmp_path, every):
     root = make_store(tmp_path / "s")
     apply(root, tmp_path / "b")
     steps = steps_of(lambda disk: put_back(root, tmp_path / "b", disk))
-    for number in range(steps):
+    for number in range(0, steps, every):
         root, backup = make_store(tmp_path / f"store-{number}"), tmp_path / f"backup-{number}"
         before = tree(root)
         apply(root, backup)
@@ -152,10 +156,11 @@ def test_backup_must_be_outside_and_empty(root, tmp_path):
         check_backup(store, str(tmp_path / "full"))
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("code", [28, 5])
-def test_a_disk_that_fails_at_any_step_leaves_what_undo_needs(tmp_path, code):
+def test_a_disk_that_fails_at_any_step_leaves_what_undo_needs(tmp_path, code, every):
     steps = steps_of(lambda disk: apply(make_store(tmp_path / "s"), tmp_path / "b", disk))
-    for number in range(0, steps, 1 if code == 28 else 7):
+    for number in range(code % every, steps, every):
         root, backup = make_store(tmp_path / f"store-{number}"), tmp_path / f"backup-{number}"
         before = tree(root)
         with pytest.raises(StoreIOError, match=os.strerror(code)) as error:

@@ -146,7 +146,8 @@ class MemoryLog:
         """One record of `size` bytes. Raises `NotAppendedError`, and what `encode` raises."""
         cost = size + BESIDE
         with self.lock:
-            self._refuse(cost)
+            if size > self.most:
+                raise self.too_large(size)
             topic = self._topic(name)
             chunk = self._chunk_for(topic, size, size)
             slot, at = topic.offsets.get(queue_id, 0), chunk.used
@@ -168,10 +169,10 @@ class MemoryLog:
         addresses = np.full(len(columns), -1, np.int64)
         failed, count = None, len(columns)
         with self.lock:
-            large = np.flatnonzero(sizes > self.bound - BESIDE)
+            large = np.flatnonzero(sizes > self.most)
             if len(large):
                 count = int(large[0])
-                failed = self._too_large(int(sizes[count]) + BESIDE)
+                failed = self.too_large(int(sizes[count]))
             topics = [self._topic(name) for name, _ in keys]
             queues = [(one, queue_id) for one, (_, queue_id) in zip(topics, keys, strict=True)]
             following = [one.offsets.get(queue_id, 0) for one, queue_id in queues]
@@ -265,12 +266,14 @@ class MemoryLog:
 
     # ---- evict
 
-    def _refuse(self, cost: int) -> None:
-        if cost > self.bound:
-            raise self._too_large(cost)
+    @property
+    def most(self) -> int:
+        """Bytes of the largest record that there is room for."""
+        return self.bound - BESIDE
 
-    def _too_large(self, cost: int) -> NotAppendedError:
-        why = f"a message of {cost} bytes, and memory topics have {self.bound} (memoryTopicMaxBytes)"
+    def too_large(self, size: int) -> NotAppendedError:
+        """What is said of a larger one."""
+        why = f"a record of {size} bytes, and memory topics have {self.bound} (memoryTopicMaxBytes)"
         return NotAppendedError(PutStatus.MESSAGE_ILLEGAL, why)
 
     def _make_room(self, topic: TopicLog, cost: int) -> None:

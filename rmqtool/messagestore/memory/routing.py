@@ -69,18 +69,26 @@ class RoutedAppender:
         there = [number for number, one in enumerate(records) if one[0] in kept] if kept else []
         if not there:
             return self.stored.append_each(records, together=together)
-        found: dict[int, Place | NotAppendedError] = {}
-        for number in there:
-            try:
-                found[number] = self.append(*records[number])
-            except IllegalMessageError as error:
-                found[number] = NotAppendedError(error.status, str(error))
-            except NotAppendedError as error:
-                found[number] = error
-        others = [number for number in range(len(records)) if number not in found]
+        mine = set(there)
+        others = [number for number in range(len(records)) if number not in mine]
         rest = self.stored.append_each([records[number] for number in others], together=together)
-        found.update(zip(others, rest, strict=True))
+        found = dict(zip(others, rest, strict=True))
+        ended: NotAppendedError | None = None
+        for number, (topic, queue_id, record) in enumerate(records):
+            place = found.get(number)
+            if isinstance(place, NotAppendedError) and place.status is not PutStatus.MESSAGE_ILLEGAL:
+                ended = place  # nothing that follows is stored, wherever it goes
+            if number in mine:
+                found[number] = ended or self._attempt(topic, queue_id, record)
         return [found[number] for number in range(len(records))]
+
+    def _attempt(self, topic: str, queue_id: int, record: Prepared) -> Place | NotAppendedError:
+        try:
+            return self.append(topic, queue_id, record)
+        except IllegalMessageError as error:
+            return NotAppendedError(error.status, str(error))
+        except NotAppendedError as error:
+            return error
 
     def append_columns(
         self, columns: MessageColumns, keys: Sequence[Key], which: Ints, sizes: Ints
@@ -94,11 +102,18 @@ class RoutedAppender:
             return self.memory.append_columns(columns, keys, which, sizes)
         physical, failed = np.full(len(columns), -1, np.int64), None
         mine = in_memory[which]
+        large = np.flatnonzero(mine & (sizes > self.memory.most))
+        end = int(large[0]) if len(large) else len(columns)
+        """those behind it are not appended, wherever they go"""
         for chosen, to in ((~mine, self.stored), (mine, self.memory)):
-            part = columns.part(np.flatnonzero(chosen))
-            physical[chosen], error = to.append_columns(part, keys, which[chosen], sizes[chosen])
-            columns.rows[chosen] = part.rows
-            failed = failed or error
+            numbers = np.flatnonzero(chosen[:end])
+            part = columns.part(numbers)
+            physical[numbers], error = to.append_columns(part, keys, which[numbers], sizes[numbers])
+            columns.rows[numbers] = part.rows
+            if error is not None:
+                end, failed = int(numbers[np.argmax(physical[numbers] < 0)]), error
+        if failed is None and len(large):
+            failed = self.memory.too_large(int(sizes[large[0]]))
         return physical, failed
 
 

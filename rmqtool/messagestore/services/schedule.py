@@ -17,12 +17,11 @@ from formats.system_topics import HALF_TOPIC
 from formats.tags_code import SCHEDULE_TOPIC, deliver_time, parse_delay_levels
 from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.messagestore.appending import NotAppendedError
-from rmqtool.messagestore.messages import IllegalMessageError
+from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
 from rmqtool.messagestore.services.bulk import LEAST, columns_of, few, near
 from rmqtool.messagestore.services.copying import copy_of, delayed_place, properties_of, real_place
 from rmqtool.messagestore.services.delivered import delivered_until
 from rmqtool.messagestore.services.tables import Table
-from rmqtool.scan.fields import Field
 from rmqtool.store.consumer_offsets import stored_delay_offsets
 from rmqtool.store.names import names_directory
 
@@ -173,11 +172,14 @@ class Schedule:
 
     def _deliver_columns(self, columns: MessageColumns, keys: list[Key], which: Ints) -> tuple[int, int]:
         writer = self._engine.writer
-        physical, *_ = writer.put_columns(columns, keys, which)
+        physical, status, why = writer.put_columns(columns, keys, which)
         stored = int((physical >= 0).sum())
         if stored:
-            writer.flush_soon(int(physical[stored - 1] + columns.rows[stored - 1, Field.STORE_SIZE]))
-        return stored, stored
+            writer.flush_appended(keys)
+        illegal = stored < len(physical) and status is PutStatus.MESSAGE_ILLEGAL
+        if illegal:
+            _LOG.warning("a delayed message for topic %s: %s; passed over", keys[which[stored]][0], why)
+        return stored + illegal, stored
 
     def _deliver_each(self, level: int, units: Units) -> tuple[int, int]:
         count, messages = len(units.codes), self._engine.records(units.physical_offsets.tolist())
@@ -192,10 +194,17 @@ class Schedule:
             found = self._engine.append(copies) if copies else []
         except IllegalMessageError:
             return places[0] if places else count, 0
-        for stored, (number, place) in enumerate(zip(places, found, strict=True)):
-            if isinstance(place, NotAppendedError):
+        stored = 0
+        for number, place in zip(places, found, strict=True):
+            if not isinstance(place, NotAppendedError):
+                stored += 1
+            elif place.status is PutStatus.MESSAGE_ILLEGAL:
+                _LOG.warning(
+                    "delay level %d: message %d: %s; passed over", level, units.first + number, place
+                )
+            else:
                 return number, stored
-        return count, len(copies)
+        return count, stored
 
     def _copy(self, message: StoredMessage, level: int, offset: int) -> Copy | None:
         """The record to deliver; None for what can be delivered nowhere, which a broker stops at or drops."""

@@ -13,6 +13,7 @@ import pytest
 from rmqtool import Message, MessageStore
 from rmqtool.broker.get_message import GetMessageStatus
 from rmqtool.errors import UsageError
+from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.memory.available import available, default_bound
 from rmqtool.messagestore.memory.topic_log import BASE
 from rmqtool.messagestore.messages import AppendContext, PutStatus
@@ -287,3 +288,43 @@ def test_services_deliver_into_memory(tmp_path: Path) -> None:
         assert sorted(seen) == sorted([b"1", b"2", *[b"%d" % (100 + number) for number in range(40)]])
         last = store.get("M", 0, 0).messages[0]
         assert store.send_back("group", last).physical_offset < BASE  # type: ignore[union-attr]
+
+
+def test_what_has_no_room_holds_up_no_delays(tmp_path: Path) -> None:
+    """Alone and among many, with a flush that is waited for: it is passed over, others are there once."""
+    clock = count(1_700_000_000_000, 2000)
+    config = {
+        "memoryTopicMaxBytes": 60_000,
+        "flushDiskType": "SYNC_FLUSH",
+        "mappedFileSizeCommitLog": 1 << 20,
+    }
+    for many in (3, 60):
+        root = tmp_path / str(many)
+        with with_memory(root, clock=lambda: next(clock), deliver=False, **config) as store:
+            for number in range(many):
+                store.send_delayed(message(number, "MD"[number % 2]), 1)
+                if number == many // 2:
+                    store.send_delayed(Message("M", bytes(61_000), queue_id=0), 1)
+            for _ in range(4):
+                store.deliver_due()
+            assert bodies(store, "M", 0) == [b"%d" % number for number in range(0, many, 2)]
+            assert bodies(store, "D", 0) == [b"%d" % number for number in range(1, many, 2)]
+
+
+@pytest.mark.parametrize("many", [6, 60])
+def test_behind_what_the_disk_refuses_nothing_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    """Of a call with topics of both kinds, so that who tries the rest again stores nothing twice."""
+    with with_memory(tmp_path / "store") as store:
+        store.put(message(0, "D"))
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(LogFiles, "append", full)
+        given = [Message("MD"[number % 2], bytes(40), queue_id=0) for number in range(many)]
+        statuses = [one.status for one in store.put_many(given)]
+        monkeypatch.undo()
+        assert statuses == [PutStatus.PUT_OK] + [PutStatus.UNKNOWN_ERROR] * (many - 1)
+        assert store.memory.messages == 1

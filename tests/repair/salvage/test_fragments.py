@@ -19,8 +19,6 @@ from tests.repair.salvage.laws import check_store, is_placeholder, key_of, log_o
 
 SEGMENT = 4096
 DEFAULT = 1 << 18
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""every store is synced, which a disk takes its time for"""
 QUICK = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -136,7 +134,7 @@ def test_every_whole_record_comes_back(
 ) -> None:
     log = make_log(messages, first)
     files, whole, maybe = torn(log, cuts)
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+    with tempfile.TemporaryDirectory() as place:
         output = Path(place) / "out"
         reported = salvaged(write_all(Path(place), files), output, segment_size=size)
         if not (whole or maybe):
@@ -173,7 +171,7 @@ def test_two_logs_that_claim_the_same_offsets(
     perhaps = often(expected(one, maybe) + expected(two, maybe_two), len(cuts) + len(more))
     if not both:
         return
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+    with tempfile.TemporaryDirectory() as place:
         output = Path(place) / "out"
         reported = salvaged(write_all(Path(place), [*files, *files_two]), output, segment_size=SEGMENT)
         real = [record for record in log_of(output) if not is_placeholder(record)]

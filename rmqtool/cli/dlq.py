@@ -1,0 +1,29 @@
+"""`rmqtool dlq`: messages that were given back too often."""
+
+from __future__ import annotations
+
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
+from rmqtool.cli.returned import ReturnedOptions, list_returned
+from rmqtool.cli.verb import verb
+
+
+@verb(
+    examples=[
+        "rmqtool dlq /data/store",
+        "rmqtool dlq /data/store --group order-service --to dead.replay",
+    ]
+)
+def command(
+    path: StoreArgument = None,
+    *,
+    returned: ReturnedOptions,
+    store: StoreOptions,
+    read: ReadOptions,
+    output: OutputOptions,
+) -> int:
+    """Dead letters: messages that were given back too often.
+
+    Group, the topic and id that they had first, and how often they were tried. With --to they go into a file
+    to send them again.
+    """
+    return list_returned("dlq", path, returned, store, read, output)

@@ -1,0 +1,56 @@
+"""A replayable file that a command beside `export` writes: messages to send again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from rmqtool.output.export.target import Target
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.scan.options import ReadOptions
+    from rmqtool.store.layout import Store
+
+
+def replay_target(to: str, stores: Iterable[Store], *, force: bool) -> Target:
+    """The file, claimed. Raises `UsageError` where it lies in a store or exists."""
+    from rmqtool.output.export.target import Target
+    from rmqtool.repair.places import lies_in
+
+    path = Path(to)
+    if not path.name or path.name in {".", ".."}:
+        raise UsageError(f"--to: '{to}' is not a valid file name")
+    for store in stores:
+        if lies_in(to, store):
+            raise UsageError(f"--to: {to} lies in a store, where nothing is written")
+    target = Target(path, directory=False)
+    target.begin(force=force, resume=False, options={})
+    return target
+
+
+def write_replay(
+    store: Store,
+    target: Target,
+    reading: ReadOptions,
+    chosen: MessageFilter,
+    at: npt.NDArray[np.int64] | None = None,
+) -> dict[str, Any]:
+    """Writes the messages that pass, with `at` those at these places; where they went and how many."""
+    from rmqtool.output.export.run import ExportRun
+    from rmqtool.output.export.streams import ReplayForm, StreamExport
+    from rmqtool.store.modes import only_for, readers_of
+
+    only_for(readers_of(store))
+    destination = StreamExport(target, ReplayForm())
+    run = ExportRun(store, chosen, replace(reading, advance=None), destination, target, at)
+    run.run({}, None)
+    summary = run.summary()
+    return {"path": str(target.path), "messages": summary["messages"], "complete": summary["complete"]}

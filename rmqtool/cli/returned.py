@@ -1,0 +1,86 @@
+"""What `rmqtool retry` and `rmqtool dlq` have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.opened import open_log
+from rmqtool.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
+
+KEYS = (
+    "group",
+    "origin_topic",
+    "origin_msg_id",
+    "reconsume_times",
+    "store_timestamp",
+    "physical_offset",
+    "keys",
+    "consumed",
+)
+
+
+@dataclass(frozen=True)
+class ReturnedOptions:
+    """Whose messages, and where they are written."""
+
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group", metavar="GLOB", help="Of these consumer groups; repeatable.", show_default=False
+        ),
+    ] = None
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Write the messages into a new replayable file, to send them again with store load.",
+            show_default=False,
+        ),
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False
+
+
+def list_returned(
+    kind: str,
+    path: str | None,
+    options: ReturnedOptions,
+    store: StoreOptions,
+    read: ReadOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Lists them. kind: `retry` or `dlq`."""
+    from rmqtool.cli.left_out import damaged_settings
+    from rmqtool.cli.replay_target import replay_target, write_replay
+    from rmqtool.output.incident_table import columns
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.query.views.returned import Returned, returned_topics
+    from rmqtool.store.consumer_offsets import offsets_file
+    from rmqtool.store.coverage import coverage
+
+    context = Context(output)
+    opened, left = open_log(context, path, store)
+    left = [*left, *damaged_settings(opened, context, offsets_file(opened))]
+    target = None if options.to is None else replay_target(options.to, [opened], force=options.force)
+    groups = tuple(options.group or ())
+    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
+        reading = read.of_log(opened, progress.advance)
+        found = Returned(opened, reading, kind, groups)
+        csv_columns = ("type", *KEYS, "queue_id", "queue_offset", "born_timestamp", "uniq_key")
+        with context.rows(f"rmqtool.{kind}/1", columns(KEYS, context.zone), csv_columns=csv_columns) as rows:
+            rows.write_rows(found.rows())
+            exported = {}
+            if target is not None:
+                chosen = MessageFilter(topics=returned_topics(kind, groups))
+                exported = {"exported": write_replay(opened, target, replace(reading), chosen)}
+            rows.finish(found.summary() | exported | coverage([*left, *found.left]))
+    if groups and not found.by_group:
+        context.console.note("no message of a group that matches --group")
+    return ExitCode.INCOMPLETE if left or found.left else ExitCode.OK

@@ -1,0 +1,49 @@
+"""What a person sees: commands on a real pseudo-terminal of a given width."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import struct
+import sys
+import termios
+from threading import Thread
+from unittest import mock
+
+from rmqtool.cli.main import run
+
+
+def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
+    """Exit code, and all that was shown on a terminal of `width` columns, both streams, as it scrolled by."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, width, 0, 0))
+    seen: list[bytes] = []
+    reader = Thread(target=_drain, args=(main, seen))
+    reader.start()
+    unset = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    terminal = io.TextIOWrapper(os.fdopen(side, "wb", 0), "utf-8", write_through=True)
+    try:
+        with (
+            mock.patch.dict(os.environ, unset, clear=True),
+            mock.patch.object(sys, "stdout", terminal),
+            mock.patch.object(sys, "stderr", terminal),
+        ):
+            code = run([str(word) for word in words])
+    finally:
+        terminal.close()
+        reader.join()
+        os.close(main)
+    return code, b"".join(seen).decode().replace("\r\n", "\n")
+
+
+def _drain(terminal: int, seen: list[bytes]) -> None:
+    while True:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # nobody writes any more
+            return
+        if not data:
+            return
+        seen.append(data)
