@@ -404,4 +404,4 @@ def test_the_summary_is_talk_unless_asked_for(store: Path, tmp_path: Path) -> No
     result: Result = rmq("export", store, "--to", tmp_path / "x.raw")
     assert result.stdout == ""
     assert "60 messages" in result.stderr
-    assert "complete" in result.stderr
+    assert "Complete" in result.stderr

@@ -100,7 +100,7 @@ KNOWN = {"times", "in", "UTC", "at", "offset"}
 
 def _copied(shown: str, store: Path) -> set[str]:
     """Words of commands to copy, and of places that `verify` says without columns."""
-    commands = re.findall(r"rmqtool [^\n]*(?:\n    [^\n]*)?", shown)
+    commands = re.findall(r"rmqtool [^\n]*(?:\n    [^\n]*)*", shown)
     places = re.findall(r"^(?:error|warning|note) .*(?:\n {8}.*)*", shown, re.MULTILINE)
     return set(" ".join([*commands, *places, str(store)]).split())
 
