@@ -81,6 +81,10 @@ COMMANDS: dict[str, Entry] = {
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
     "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
     "stats": Entry("rmqtool.cli.stats", "Message counts, sizes and rates of a store."),
+    "report": Entry(
+        "rmqtool.cli.report",
+        "The incident record in one HTML file: verdict, findings, map, volume, groups, plan, what was done.",
+    ),
     "map": Entry(
         "rmqtool.cli.map",
         "A map of the commit log: every segment drawn, records by topic, damage, the unwritten tail.",

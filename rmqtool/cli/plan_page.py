@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.cli.invocation import same_command, store_config
+from rmqtool.output.plan_rows import change_row, plan_facts
 from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 from rmqtool.store.coverage import reason_of, unreadable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
     from rmqtool.output.page import Page
-    from rmqtool.repair.plan import Change, Checked, Cost, Planned
+    from rmqtool.repair.plan import Change, Checked, Planned
 
 _COLUMNS = (
     Column("action"),
@@ -65,38 +66,10 @@ def show_plan(
         rows.finish(_summary(planned, outcome) | further)
 
 
-def change_row(change: Change) -> dict[str, Any]:
-    """One change as a row: its facts beside its own keys, times in ms."""
-    reported = change.model_dump(mode="json", exclude_none=True, exclude={"facts", "mtime_ns"})
-    if change.mtime_ns is not None:
-        reported["mtime_timestamp"] = change.mtime_ns // 1_000_000
-    return {"type": "change", **reported, **change.facts}
-
-
-def _cost(cost: Cost) -> dict[str, Any]:
-    return cost.model_dump(mode="json")
-
-
-def _checked(checked: Checked) -> dict[str, Any]:
-    return {"proven": checked.proven, **checked.model_dump(mode="json")}
-
-
 def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
-    plan = planned.plan
     return {
         "type": "summary",
-        "plan_id": plan.plan_id,
-        "command": plan.command,
-        "store": escape_name(plan.store),
-        "release": plan.release,
-        "parameters": plan.parameters,
-        "changes": len(plan.changes),
-        "saved": _cost(plan.saved),
-        "lost": _cost(plan.lost),
-        "notes": list(plan.notes),
-        "refusal": plan.refusal,
-        "unproven_offsets": [one.model_dump(mode="json") for one in plan.unproven_offsets],
-        "checked": None if plan.checked is None else _checked(plan.checked),
+        **plan_facts(planned.plan),
         "applied": outcome.applied,
         "bytes_needed": outcome.needed,
         "shares_blocks": outcome.shares,

@@ -109,7 +109,7 @@ def command(
     typed = {"policy": policy, "release": version.release, "damaged_body": damaged_body, "donors": donor}
 
     def plan(opened: Store, chosen: dict[str, Any], work: str) -> Planned:
-        return _plan(context, opened, chosen, work, read)
+        return plan_recovery(context, opened, chosen, work, read)
 
     order = Order(
         command="recover",
@@ -131,7 +131,10 @@ def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions)
     return check_with(check, context, opened, planned, read)
 
 
-def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:
+def plan_recovery(
+    context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions
+) -> Planned:
+    """The plan of the parameters `chosen`, as a saved plan has them. work: a directory for what is made."""
     from rmqtool.repair.keep.planner import KeepOptions, keep
     from rmqtool.store.access import Access
     from rmqtool.store.names import unescape_name

@@ -65,22 +65,15 @@ class FindingBlocks(Rows):
             self._line(self._look.paint(head, style) + first[len(head) :])
             for line in [*more, *wrap(safe(row["message"]), self._look.width, "    ")]:
                 self._line(line)
-            for line in wrap(safe(self._hint(row)), self._look.width, "  → ") if row["hint"] else ():
+            for line in (
+                wrap(safe(hint_for(row, self._store_of(row))), self._look.width, "  → ")
+                if row["hint"]
+                else ()
+            ):
                 self._line(self._look.paint(line, "dim"))
 
-    def _hint(self, row: Row) -> str:
-        """The hint with what its commands are about, so that they can be copied."""
-        store = row.get("store") or (self._stores[0] if len(self._stores) == 1 else None)
-        known: dict[str, str | None] = {
-            "STORE": None if store is None else shlex.quote(store),
-            "OFFSET": None if row["physical_offset"] is None else str(row["physical_offset"]),
-            "TOPIC": None if row.get("topic") is None else shlex.quote(row["topic"]),
-        }
-        hint = str(row["hint"])
-        if store is not None and row["path"] is not None:
-            path = shlex.quote(os.path.join(store, row["path"]))
-            hint = _OF_FILE.sub(lambda _: f"rmqtool dump {path}", hint)
-        return _PLACE.sub(lambda found: known[found[0]] or found[0], hint)
+    def _store_of(self, row: Row) -> str | None:
+        return row.get("store") or (self._stores[0] if len(self._stores) == 1 else None)
 
     def _line(self, text: str) -> None:
         self.out.write(self._look.encode(text + "\n"))
@@ -90,6 +83,20 @@ class FindingBlocks(Rows):
             self._line("")
         self.out.flush()
         self._closing(summary)
+
+
+def hint_for(row: Row, store: str | None) -> str:
+    """The hint of a finding with what its commands are about, so that they can be copied."""
+    known: dict[str, str | None] = {
+        "STORE": None if store is None else shlex.quote(store),
+        "OFFSET": None if row["physical_offset"] is None else str(row["physical_offset"]),
+        "TOPIC": None if row.get("topic") is None else shlex.quote(row["topic"]),
+    }
+    hint = str(row["hint"])
+    if store is not None and row["path"] is not None:
+        path = shlex.quote(os.path.join(store, row["path"]))
+        hint = _OF_FILE.sub(lambda _: f"rmqtool dump {path}", hint)
+    return _PLACE.sub(lambda found: known[found[0]] or found[0], hint)
 
 
 def _place(row: Row) -> str:

@@ -44,8 +44,17 @@ class Action(StrEnum):
     """bytes stay where they are but count no longer: a copy of them is kept beside the plan"""
 
 
+_GIVEN: dict[frozenset[str], set[str]] = {}
+"""which fields were given, once for all that were made alike: a set each would be most of a small change"""
+
+
 class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002 - pydantic's
+        """Shares what no frozen model changes."""
+        given = self.__pydantic_fields_set__
+        object.__setattr__(self, "__pydantic_fields_set__", _GIVEN.setdefault(frozenset(given), given))
 
 
 def _read_location(value: Any, info: ValidationInfo) -> str:

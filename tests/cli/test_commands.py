@@ -92,6 +92,7 @@ FURTHER = {
     "query-offset": ["Topic", "0", "min"],
     "query-time": ["Topic", "0", "now"],
     "export": ["--to", "absent.raw"],
+    "report": ["--output", "absent.html"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
     "trace": ["key"],

@@ -101,6 +101,7 @@ ASKED: dict[str, list[list[str]]] = {
     "tail": [["STORE"]],
     "stats": [["STORE", "--by", "group"], ["STORE", "--retention"]],
     "map": [["STORE"]],
+    "report": [["STORE", "--output", "NEW/a.html", "--plan", "always"]],
     "export": [["STORE", "--to", "NEW/a.ndjson"]],
     "sql": [["STORE", "select * from topics"], ["STORE", "select * from consumer_offsets"],
             ["STORE", "select getenv('AWS_SECRET_ACCESS_KEY')"], ["STORE", "from duckdb_secrets()"],

@@ -25,11 +25,13 @@ class Target:
     """One file, or with `directory` a directory. Nothing is touched before `begin`.
 
     part: what is written so far is called so. From `begin` on the directory that it lies in is held.
+    option: which names the path.
     """
 
-    def __init__(self, path: Path, *, directory: bool) -> None:
+    def __init__(self, path: Path, *, directory: bool, option: str = "--to") -> None:
         if not path.name:
-            raise UsageError(f"--to: {path} exists and is not replaced")
+            raise UsageError(f"{option}: {path} exists and is not replaced")
+        self._option = option
         self.path = path
         self.part = path.with_name(path.name + ".part")
         self._state = self.part.name + ".json"
@@ -47,11 +49,11 @@ class Target:
         """
         self._force = force
         if not self.path.parent.is_dir():
-            raise UsageError(f"--to: there is no directory {self.path.parent}")
+            raise UsageError(f"{self._option}: there is no directory {self.path.parent}")
         with self._failing():
-            self._folder, missing = way_to(self.path.parent, "--to")
+            self._folder, missing = way_to(self.path.parent, self._option)
         if missing:
-            raise UsageError(f"--to: there is no directory {self.path.parent}")
+            raise UsageError(f"{self._option}: there is no directory {self.path.parent}")
         self._refuse_existing()
         if useless is not None and os.path.isdir(f"{self._folder.here}/{self.part.name}/{useless}"):
             self.discard()

@@ -12,6 +12,7 @@ from rmqtool.broker.log_view import LogView
 from rmqtool.query.diff.blocks import Blocks
 from rmqtool.query.diff.records import Differing, Side, differing_records
 from rmqtool.query.diff.verdict import Verdict, judge
+from rmqtool.query.duplicates.hashes import Share
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.log import LogScan, scan_log
@@ -151,24 +152,22 @@ class Comparison:
         return {"physical_offset": place, "a": rows[0], "b": rows[1]}
 
     def messages(self) -> Iterator[tuple[list[str], list[list[Any]]]]:
-        """Names and columns of messages that are not the same in both, some at once."""
+        """Names and columns of messages that are not the same in both, some at once.
+
+        Both logs are asked for the same share of the messages: where one has too many of them, it is parted.
+        """
+        todo = [Share()]
         first, second = self._found
-        shares = [*first.later, *(one for one in second.later if one not in first.later)]
-        if shares:  # both in the same shares
-            yield from self._in_shares()
-            return
-        yield from self._matched(first, second)
-
-    def _in_shares(self) -> Iterator[tuple[list[str], list[list[Any]]]]:
-        from rmqtool.query.duplicates.hashes import Share
-
-        parts = max(found.share.parts for found in self._found)
-        for part in range(parts):
-            share = Share(part, parts)
-            yield from self._matched(
-                differing_records(self._sides[0], self._sides[1], self.options, share),
-                differing_records(self._sides[1], self._sides[0], self.options, share),
-            )
+        while todo:
+            share = todo.pop()
+            if share.parts > 1:
+                first = differing_records(self._sides[0], self._sides[1], self.options, share)
+                second = differing_records(self._sides[1], self._sides[0], self.options, share)
+            parts = max(first.share.parts, second.share.parts)
+            if parts > share.parts:
+                todo += [Share(part, parts) for part in range(share.part, parts, share.parts)]
+            else:
+                yield from self._matched(first, second)
 
     def _matched(self, first: Differing, second: Differing) -> Iterator[tuple[list[str], list[list[Any]]]]:
         in_b, in_a = np.isin(first.hashes, second.hashes), np.isin(second.hashes, first.hashes)

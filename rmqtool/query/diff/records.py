@@ -47,7 +47,8 @@ class Side(NamedTuple):
 class Differing:
     """What of a log is not the same in the other.
 
-    hashes, offsets: of the records of `share`, identity and place. spans: starts, ends and numbers of records
+    hashes, offsets: of the records of `share`, identity and place; a smaller share than was asked for where
+    there are too many. spans: starts, ends and numbers of records
     of stretches of neighbours, of all records. damaged: of them, and gaps. last_timestamp: the greatest store
     time of them.
     """
@@ -60,8 +61,6 @@ class Differing:
     damaged: int = 0
     last_timestamp: int | None = None
     left: list[dict[str, Any]] = field(default_factory=list)
-    later: list[Share] = field(default_factory=list)
-    """other shares, for further passes"""
 
 
 def differing_records(side: Side, other: Side, options: ReadOptions, share: Share | None = None) -> Differing:
@@ -103,8 +102,7 @@ def differing_records(side: Side, other: Side, options: ReadOptions, share: Shar
 
 
 def _halve(found: Differing, hashes: list[Hashes], offsets: list[Ints]) -> int:
-    found.share, other = found.share.halves()
-    found.later.append(other)
+    found.share, _ = found.share.halves()
     for number, one in enumerate(hashes):
         kept = found.share.holds(one)
         hashes[number], offsets[number] = one[kept], offsets[number][kept]

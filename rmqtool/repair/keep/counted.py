@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.check.queue_files import OpenFiles
 from rmqtool.repair.keep.frames import queues_there
 from rmqtool.store.access import Access
@@ -39,7 +40,7 @@ class Ahead:
     by_queue: physical offsets, ascending, and the difference from each of them on. blank: physical offsets of
     records whose units lie behind blank ones, for which the log has no room, and how many these are.
     unproven: by queue the physical offset from which on nothing tells places: records skip offsets without a
-    hole, and no unit says how many of those that they skip at a hole had units.
+    hole, and no unit says how many of those that they skip at a hole, or in front of the log, had units.
     """
 
     by_queue: dict[QueueKey, tuple[list[int], list[int]]] = field(default_factory=dict)
@@ -72,6 +73,7 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
     stated: dict[QueueKey, tuple[list[Run], list[int | None]]] = {
         key: (runs, [None] * len(runs)) for key, runs in survey.light.items() if key not in survey.runs
     }
+    ends: dict[QueueKey, int] = {}
     files = OpenFiles(Access("pread"))
     try:
         for key, queue in queues_there(store, files):
@@ -80,6 +82,7 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
                 continue
             reported = _stated_ahead(queue, runs)
             stated[key] = runs, reported
+            ends[key] = _end(queue)
             if blank := _blank(reported, runs, room):
                 found.blank[key] = blank
             ahead = _ahead(reported, runs, room)
@@ -90,7 +93,8 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
         files.close()
     begins = bool(survey.segments) and survey.segments[0].base == 0
     for key, (runs, reported) in stated.items():
-        if (offset := _unproven(reported, runs, room, begins=begins)) is not None:
+        end = -1 if begins else ends.get(key)
+        if (offset := _unproven(reported, runs, room, end, begins=begins)) is not None:
             found.unproven[key] = offset
     return found
 
@@ -108,14 +112,34 @@ def _blank(reported: Sequence[int | None], runs: Sequence[Run], room: Room) -> d
     }
 
 
-def _unproven(reported: Sequence[int | None], runs: Sequence[Run], room: Room, *, begins: bool) -> int | None:
-    """Of `Ahead.unproven`. begins: the log has its first byte."""
-    ends = [(0, -1) if begins else (run.start, run.first - 1) for run in runs[:1]]
+def _end(queue: QueueUnits) -> int:
+    """Place of the last unit, -1 where there is none."""
+    for number in reversed(range(len(queue.files))):
+        found = -1
+        for low, units in queue.parts(number):
+            there = (units["size"] > 0) & (units["size"] != PRE_BLANK_SIZE)
+            if there.any():
+                found = queue.first_slot(number) + low + int(np.flatnonzero(there)[-1])
+        if found >= 0:
+            return found
+    return -1
+
+
+def _unproven(
+    reported: Sequence[int | None], runs: Sequence[Run], room: Room, end: int | None, *, begins: bool
+) -> int | None:
+    """Of `Ahead.unproven`. begins: the log has its first byte. end: place of what is known in front of it.
+
+    Of a log that begins later nobody knows how many records it had in front.
+    """
+    ends = [(0, run.first - 1 if end is None else end) for run in runs[:1]]
     ends += [(run.end, run.last) for run in runs[:-1]]
     skips = [
-        None if run.first <= last + 1 else room.between(end, run.start) > 0
-        for (end, last), run in zip(ends, runs, strict=True)
+        None if run.first <= last + 1 else room.between(behind, run.start) > 0
+        for (behind, last), run in zip(ends, runs, strict=True)
     ]
+    if skips[0] is False and not begins:
+        skips[0] = True
     if False not in skips:
         return None
     behind = max((number for number, by in enumerate(reported) if by is not None), default=-1)

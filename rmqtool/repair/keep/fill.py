@@ -46,7 +46,7 @@ class Position(NamedTuple):
     size: int = 1
 
 
-@dataclass
+@dataclass(slots=True)
 class Filled:
     """What a hole became."""
 
@@ -105,6 +105,8 @@ class Filling:
             if isinstance(behind, Cell) and _too_small(behind):
                 extra, behind.start = behind.length, behind.end
             self._frame(made, hole, part, extra)
+        made.tombstones.close()
+        made.restored.close()
         return made
 
     def _frame(self, made: Filled, hole: Hole, frame: Frame, extra: int) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     Row = dict[str, int | str]
 
 
-@dataclass
+@dataclass(slots=True)
 class Listed:
     """Rows: topic, queue_id, queue_offset (the first), count (queue offsets), physical_offset, length.
 
@@ -22,13 +22,14 @@ class Listed:
     rows: list[Row] = field(default_factory=list)
     records: int = 0
     bytes: int = 0
-    _open: dict[QueueKey, _Range] = field(default_factory=dict)
+    _open: dict[QueueKey, _Range] | None = None
 
     def add(self, key: QueueKey, slot: int, count: int, start: int, length: int) -> None:
         """One record, in the order of the log."""
         self.records += 1
         self.bytes += length
-        last = self._open.get(key)
+        ranges = self._open = self._open or {}
+        last = ranges.get(key)
         if last is not None and last.next_slot == slot:
             last.next_slot = slot + count
             last.row["count"] = slot + count - last.first
@@ -43,13 +44,17 @@ class Listed:
             "length": length,
         }
         self.rows.append(row)
-        self._open[key] = _Range(row, slot, slot + count, start)
+        ranges[key] = _Range(row, slot, slot + count, start)
+
+    def close(self) -> None:
+        """Nothing more is added; forgets what would be needed for it."""
+        self._open = None
 
     def __bool__(self) -> bool:
         return bool(self.rows)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Range:
     """A range that may go on. first, start: its first queue offset and physical offset."""
 

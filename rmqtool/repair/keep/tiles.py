@@ -22,6 +22,19 @@ class Tiles:
     stamp: makes them, all with the store time `timestamp` (ms).
     """
 
+    __slots__ = (
+        "_end",
+        "_keys",
+        "_last",
+        "_makers",
+        "_numbers",
+        "_queues",
+        "_slots",
+        "_stamp",
+        "_starts",
+        "_timestamp",
+    )
+
     def __init__(self, stamp: Callable[[Place, int], bytes | None] | None = None, timestamp: int = 0) -> None:
         self._stamp, self._timestamp = stamp, timestamp
         self._starts = array("q")

@@ -269,3 +269,28 @@ def test_a_file_under_a_name_at_which_none_begins(tmp_path: Path) -> None:
     assert {key: (one.offset, one.size) for key, one in now.items() if key[1] == A} == {
         key: (one.offset, one.size) for key, one in was.items() if key[1] == A
     }
+
+
+def test_nothing_tells_how_many_units_there_were_in_front_of_the_log(tmp_path: Path) -> None:
+    """Seed 48240: the head expired, with messages of which no unit is left, and no unit leads here."""
+    store = LightStore()
+    for number in range(60):
+        store.light(A, sys_flag=PREPARED if number in (3, 50) else 0)
+    store.write(tmp_path / "store")
+    begin = 2 * 4096
+    for base in range(0, begin, 4096):
+        store.remove(f"commitlog/{base:020d}")
+    left = [one for one in store.stored if one.offset >= begin]
+    first = left[0].queue_offset - 1  # place of its unit, as one record in front of it has none
+    directory = store.root / "consumequeue" / A / "0"
+    for path in sorted(directory.iterdir()):
+        raw, slot = path.read_bytes(), int(path.name) // 20
+        keep = max(first - 5 - slot, 0) * 20
+        path.write_bytes(raw[:keep] + bytes(len(raw) - min(keep, len(raw))))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    given = ("--store-config", conf, "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", *given)
+    named = json.loads(done.stdout)["summary"]["unproven_offsets"]
+    assert [(one["topic"], one["physical_offset"]) for one in named] == [(A, left[0].offset)]
+    assert done.exit_code == 1
