@@ -1,4 +1,4 @@
-"""Records of the trace topic: what clients tell (`TraceDataEncoder#decoderFromTraceDataString`)."""
+"""Records of the trace topic, by which clients report (`TraceDataEncoder#decoderFromTraceDataString`)."""
 
 from __future__ import annotations
 

@@ -102,13 +102,13 @@ def command(
                 | coverage([*left, *found.not_covered()])
             )
     if context.format == "table":
-        _conclude(context, verdict, export_only_in)
+        _conclude(context, verdict, {"a": found.only_a, "b": found.only_b}, export_only_in)
     if left or found.not_covered():
         return ExitCode.INCOMPLETE
     return ExitCode.OK if verdict.verdict == "equal" else ExitCode.DAMAGE
 
 
-def _conclude(context: Context, verdict: Verdict, exported: str | None) -> None:
+def _conclude(context: Context, verdict: Verdict, only: dict[str, int], exported: str | None) -> None:
     """The verdict in words, and what to do with what only the other one has."""
     said = {
         "equal": "The stores are equal",
@@ -117,8 +117,11 @@ def _conclude(context: Context, verdict: Verdict, exported: str | None) -> None:
         "diverged": "The stores have diverged",
     }[verdict.verdict]
     context.console.note(f"{said}: {verdict.why}.")
-    if verdict.keep != "both" and verdict.verdict == "diverged" and exported is None:
-        other = "b" if verdict.keep == "a" else "a"
-        context.console.note(
-            f"Keep {verdict.keep.upper()}; --export-only-in {other} --to FILE writes what only the other has."
-        )
+    if verdict.keep == "both":
+        return
+    other = "b" if verdict.keep == "a" else "a"
+    written = only[other] and exported is None
+    context.console.note(
+        f"Keep {verdict.keep.upper()}"
+        + (f"; --export-only-in {other} --to FILE writes what only {other.upper()} has." if written else ".")
+    )

@@ -60,7 +60,7 @@ def command(
 
     Copies are found by their unique client id, in order of store time, each with the groups that have come
     past it (consumed_by) and those that have not. A half message without a commit is rolled back where an op
-    message settles it. What clients told the trace topic about it is decoded. A key of several messages gives
+    message settles it. Records of the trace topic about it are decoded. A key of several messages gives
     all of them.
     """
     from rmqtool.cli.left_out import damaged_settings
@@ -76,24 +76,24 @@ def command(
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         found = Trace(opened, key, read.of_log(opened, progress.advance), KeySource(source))
         steps = found.rows()
-    told = [one for one in steps if one["type"] == "trace"]
+    contexts = [one for one in steps if one["type"] == "trace"]
     csv_columns = ("type", *KEYS, "uniq_key", "reconsume_times")
     with context.rows(
-        SCHEMA, columns(KEYS, context.zone), csv_columns=csv_columns, banner=_told(context)
+        SCHEMA, columns(KEYS, context.zone), csv_columns=csv_columns, banner=_context_line(context)
     ) as rows:
         rows.write_rows(steps)
         missing = each_once([*left, *found.left])
         if found.truncated:
             missing.append({"path": "commitlog", "reason": Incomplete.LIMIT.value})
-        counts = {"steps": len(steps) - len(told), "traces": len(told), "uniq_keys": found.uniq_keys}
+        counts = {"steps": len(steps) - len(contexts), "traces": len(contexts), "uniq_keys": found.uniq_keys}
         rows.finish(counts | coverage(missing))
     if left or found.left:
         return ExitCode.INCOMPLETE
     return ExitCode.OK if steps else ExitCode.DAMAGE
 
 
-def _told(context: Context) -> Callable[[Mapping[str, Any]], str | None]:
-    """What a client told, in one line."""
+def _context_line(context: Context) -> Callable[[Mapping[str, Any]], str | None]:
+    """A context of a trace record, in one line."""
 
     def banner(row: Mapping[str, Any]) -> str | None:
         if row["type"] != "trace":

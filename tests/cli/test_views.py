@@ -122,13 +122,13 @@ def test_who_has_come_past_it(store):
     assert (rows[-1]["consumed_by"], rows[-1]["not_consumed_by"]) == ([], [])
 
 
-def test_what_clients_told_about_it(store):
+def test_trace_records_about_it(store):
     _, rows, summary = listed("trace", store, "trace-0")
-    told = [row for row in rows if row["type"] == "trace"]
-    assert [(row["trace_type"], row["group"], row["topic"]) for row in told] == [
+    contexts = [row for row in rows if row["type"] == "trace"]
+    assert [(row["trace_type"], row["group"], row["topic"]) for row in contexts] == [
         ("Pub", "PG_trace", "TopicTrace")
     ]
-    assert told[0]["msg_id"] == summary["uniq_keys"][0]
+    assert contexts[0]["msg_id"] == summary["uniq_keys"][0]
     assert "client: Pub" in rmq("trace", store, "trace-0").stdout
 
 

@@ -64,14 +64,14 @@ class Trace:
             records = self._records({*places, *self._with_uniq_keys(unique)})
         steps = [self._step(one) for one in records if one["topic"] != TRACE_TOPIC]
         steps += self._rolled_back(records)
-        told = [
+        contexts = [
             {"type": "trace", **context, "physical_offset": one["physical_offset"]}
             for one in records
             if one["topic"] == TRACE_TOPIC
             for context in trace_contexts(one["plain_body"] or b"")
             if context.get("msg_id") in unique | {self.given}
         ]
-        return sorted([*steps, *told], key=_time)
+        return sorted([*steps, *contexts], key=_time)
 
     def _with_key(self, given: str) -> set[int]:
         answer = find_keys(self.store, WantedKeys((given,)), source=self.source, reading=self.reading)
