@@ -95,7 +95,8 @@ def command(
     journals = _journals(context, opened, journal)
     answer = _doctor(context, diagnosis, str(resolve_store(path, store)), store, version, read)
     found = _log(context, opened, read)
-    wanted = plan == "always" or (plan == "auto" and (found.harmed or diagnosis.verdict.value != "safe"))
+    harmed = found.harmed or diagnosis.verdict.value in {"damaged", "unsafe"}
+    wanted = plan == "always" or (plan == "auto" and harmed)
     more: Row = {
         "groups": _groups(opened, found),
         "plan": _plan(context, opened, read, version, plan if not wanted else None),

@@ -118,7 +118,8 @@ def pieces(starts: Ints, ends: Ints, codes: Ints, grid: Grid) -> Pieces:
     low = np.maximum(starts[owner], cells * grid.cell_bytes)
     high = np.minimum(ends[owner], (cells + 1) * grid.cell_bytes)
     width = int(codes.max(initial=0)) + 1
-    keys, which = np.unique(cells * width + codes[owner], return_inverse=True)
-    # sums of a segment are below 2^53: floats hold them exactly
-    sums = np.bincount(which, high - low, len(keys)).astype(np.int64)
-    return Pieces(keys // width, keys % width, sums)
+    # no larger than cells times states of a run; sums are below 2^53, so that floats hold them exactly
+    base = int(first[0]) * width if len(first) else 0
+    dense = np.bincount(cells * width + codes[owner] - base, high - low).astype(np.int64)
+    keys = np.flatnonzero(dense)
+    return Pieces((keys + base) // width, (keys + base) % width, dense[keys])

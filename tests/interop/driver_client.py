@@ -19,7 +19,12 @@ class Client:
 
     def calls(self) -> dict[str, Callable[..., Any]]:
         """By the names of the requests."""
-        return {"produce": self.produce, "consume": self.consume, "allocate": self.allocate}
+        return {
+            "produce": self.produce,
+            "consume": self.consume,
+            "allocate": self.allocate,
+            "answer_checks": self.answer_checks,
+        }
 
     def allocate(
         self, strategy: str, cases: list[tuple[list[list[Any]], list[str]]], rooms: list[str]
@@ -97,6 +102,38 @@ class Client:
                 queue = int(sent.getMessageQueue().getQueueId())
                 found.append([queue, int(sent.getQueueOffset())])
             return found
+        finally:
+            producer.shutdown()
+
+    def answer_checks(
+        self, address: str, group: str, topic: str, committed: list[str], count: int
+    ) -> list[str]:
+        """A `TransactionMQProducer` that says what became of half messages, until it has said so of `count`.
+
+        committed: bodies (hex) of those that are to be committed; others are rolled back. Bodies asked about.
+        """
+        state = JClass("org.apache.rocketmq.client.producer.LocalTransactionState")
+        asked: list[str] = []
+
+        def check(half: Any) -> Any:
+            body = bytes(half.getBody()).hex()
+            asked.append(body)
+            return state.COMMIT_MESSAGE if body in committed else state.ROLLBACK_MESSAGE
+
+        methods = {"executeLocalTransaction": lambda *_: state.UNKNOW, "checkLocalTransaction": check}
+        listener = JProxy("org.apache.rocketmq.client.producer.TransactionListener", dict=methods)
+        producer = JClass("org.apache.rocketmq.client.producer.TransactionMQProducer")(group)
+        producer.setNamesrvAddr(address)
+        producer.setHeartbeatBrokerInterval(1000)  # by which the broker learns whom it can ask
+        producer.setTransactionListener(listener)
+        producer.start()
+        try:
+            _wait_for_route(producer, topic)
+            until = time.monotonic() + ROUTE_SECONDS
+            while len(set(asked)) < count and time.monotonic() < until:
+                time.sleep(0.1)
+            time.sleep(1)  # answers are one way: the last is on its way
+            return sorted(set(asked))
         finally:
             producer.shutdown()
 

@@ -16,8 +16,9 @@ from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.query.groups import committed_offset, group_configs
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
-from tests.interop.broker import BROKER_RELEASES, CONFIG, Broker, Refused
+from tests.interop.broker import BROKER_RELEASES, CONFIG, Broker, NameServer, Refused
 from tests.interop.conftest import require
+from tests.interop.javastore import JavaProcess
 from tests.messagestore.helpers import bodies
 
 if TYPE_CHECKING:
@@ -126,6 +127,46 @@ def test_a_broker_goes_on_with_what_waits_here(broker: str, tmp_path: Path) -> N
         store.commit_transaction(half[2].id)
         assert bodies(store, "X", 0) == [b"half 0", b"half 2"]
         assert store.deliver_due() == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("broker", ["4.9.7"], indirect=True)
+def test_a_real_producer_says_what_became_of_our_halves(
+    broker: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The broker that took them over asks it, commits and rolls back; none is left here then."""
+    root, directory = tmp_path / "store", tmp_path / "broker"
+    directory.mkdir()
+    for artifact in ("namesrv", "client"):
+        require(request.config, broker, artifact)
+    with MessageStore.open(root, create=True, release=broker, config=SIZES) as store:
+        store.topics.set("X", read_queues=1, write_queues=1)
+        for number in range(6):
+            store.prepare_transaction(Message("X", b"half %d" % number, queue_id=0), group="PG")
+        assert len(store.open_transactions()) == 6
+    good = [b"half %d" % number for number in (0, 2, 5)]
+    client = JavaProcess(broker, tmp_path, "client", artifact="client")
+    try:
+        with (
+            NameServer(broker, directory) as names,
+            Broker(broker, root, directory, namesrvAddr=names.address, **CHECKS) as taken,
+        ):
+            asked = client.call(
+                "answer_checks",
+                address=names.address,
+                group="PG",
+                topic="X",
+                committed=[one.hex() for one in good],
+                count=6,
+            )
+            assert [bytes.fromhex(one) for one in asked] == [b"half %d" % number for number in range(6)]
+            assert sorted(one.body for one in pulled(taken, "X", 3)) == good
+            taken.stop()
+    finally:
+        client.kill()
+    with MessageStore.open(root, release=broker, config=SIZES) as store:
+        assert store.open_transactions() == []
+        assert sorted(bodies(store, "X", 0)) == good
 
 
 def second_id(message: StoredMessage) -> str:
