@@ -57,7 +57,7 @@ class _Rebuild(_Data):
     deleted_topics: bool
     complete: bool
     tz: str
-    restore_topics: bool = False
+    restore_topics: bool
 
 
 class _SetCheckpoint(_Data):

@@ -40,7 +40,7 @@ def some(chance: random.Random, count: int) -> list[Message]:
 
 def log_of(root: Path, release: str, messages: list[Message], **context: Any) -> tuple[list[Any], bytes]:
     with open_small(root, release, mappedFileSizeCommitLog=1 << 14) as store:
-        store._writer._appender.clock = lambda: 1_700_000_000_000
+        store._writer._appender.stored.clock = lambda: 1_700_000_000_000
         for topic in TOPICS:
             if release != "4.9.8" or len(topic) < 128:
                 store.topics.set(topic, read_queues=3, write_queues=3)

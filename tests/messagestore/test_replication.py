@@ -56,6 +56,7 @@ def test_a_slave_has_what_its_master_has(tmp_path: Path, release: str) -> None:
         _, port = store.listen(port=0)
         with slave(other, release=release) as copy:
             following = copy.follow("127.0.0.1", port)
+            until(lambda: bool(store.slaves))  # a late one would begin with the last segment
             store.put_many(sent[:150])
             for message in sent[150:]:
                 store.put(message)

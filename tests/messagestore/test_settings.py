@@ -283,8 +283,17 @@ def checkpointed(root: Path, patch: Patch, name: str) -> None:
     with open_small(root, **{name: 1}) as store:
         store.put(Message("T", b""))
         store.offsets("T", 0)
-        store._keep_checkpoint()
+        store._background._keep_checkpoint()
         assert parse_checkpoint((root / "checkpoint").read_bytes()).logics_msg_timestamp > 0
+
+
+def evicted(root: Path, patch: Patch, name: str) -> None:
+    del patch
+    with open_small(root, **{name: 1000}) as store:
+        store.topics.set("M", memory=True)
+        for _ in range(2):
+            store.put(Message("M", bytes(600), queue_id=0))
+        assert store.offsets("M", 0) == (1, 2)
 
 
 def unchecked_body(root: Path, patch: Patch, name: str) -> None:
@@ -406,6 +415,7 @@ EFFECTS: dict[str, Effect] = {
     "maxHashSlotNum": length_of("index", 40 + 4 * 7 + 20 * 40, given=7),
     "maxIndexNum": length_of("index", 40 + 4 * 13 + 20 * 50, {"maxHashSlotNum": 13}, given=50),
     "messageIndexEnable": answers(False, True, lambda store: store._opened.index is not None, [False, True]),
+    "memoryTopicMaxBytes": evicted,
     "messageIndexSafe": started(False, True, "index_safe"),
     "recheckReputOffsetFromCq": started(False, True, "recheck_reput"),
     "forceVerifyPropCRC": started(False, True, "force_property_crc"),
