@@ -155,6 +155,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.config.salvage",
         "Write the tables in config/ that a broker would not load, from all that can be read of them.",
     ),
+    "schema": Entry("rmqtool.cli.schema", "The JSON Schema of each document that rmqtool prints or writes."),
     "store init": Entry(
         "rmqtool.cli.messagestore.init", "Make an empty store, which a broker or store put can fill."
     ),
