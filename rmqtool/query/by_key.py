@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.index import key_hash
 from rmqtool.errors import RmqtoolError
+from rmqtool.query.chain_mates import MOST, misplaced, record_hashes
 from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
@@ -65,7 +65,8 @@ class KeyAnswer:
     files: index files asked. scanned: ranges of physical offsets that were read, rest: those that no index
     answers for. setbacks: path → why an
     index file was not used. missing: items that point to no record, or to one without a key of their hash:
-    the item is wrong, or properties, which no CRC covers. not_covered: rows as in `store.coverage`.
+    the item is wrong, or properties, which no CRC covers. not_covered: rows as in `store.coverage`. strays:
+    see `chain_mates.misplaced`.
     """
 
     window: tuple[int | None, int | None]
@@ -79,6 +80,7 @@ class KeyAnswer:
     setbacks: dict[str, str] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     not_covered: list[Row] = field(default_factory=list)
+    strays: dict[str, set[int]] = field(default_factory=dict)
 
     def outside_rest(self) -> dict[int, frozenset[str]]:
         """The matches without those that a scan of `rest` finds, too."""
@@ -120,6 +122,9 @@ def find_keys(
             (one for one in answer.missing if one.physical_offset >= low), key=lambda one: one.physical_offset
         )
         answer.not_covered += items_without_record(inside[:LOOKED_AT], len(inside))
+        for path in answer.strays:
+            row = {"path": path, "reason": Incomplete.DAMAGE, "error": answer.setbacks[path]}
+            answer.not_covered.append(row)
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
         return answer
@@ -169,6 +174,7 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
     _note_lost(store, answer, unused, known, hashes, many=many)
     used: list[IndexFileView] = []
     found_in: list[tuple[IndexFileView, set[int]]] = []
+    beside: list[IndexItem] = []
     for view in covered.files:
         if outside(answer.window, view):
             used.append(view)
@@ -177,7 +183,7 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
             with open_index(store, view.file, known) as reader:
                 if reader is None:
                     continue
-                found = _items(reader, hashes, answer.window, many=many)
+                found = _items(reader, hashes, answer.window, many=many, beside=beside)
                 setback = reader.broken
         except RmqtoolError as error:
             found, setback = set(), str(error)
@@ -185,8 +191,9 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
         if setback is not None:
             covered.setbacks[view.file.shown] = setback
     misdirected = _compare(store, wanted, answer, asked, sorted(set().union(*(one for _, one in found_in))))
+    strays = answer.strays = misplaced(store.segments, beside)
     for view, found in found_in:
-        wrong = misdirected & found
+        wrong = (misdirected & found) | strays.get(view.file.shown, set())
         if wrong:
             covered.setbacks.setdefault(
                 view.file.shown, f"an item leads to {min(wrong)}, where its key is not"
@@ -233,13 +240,26 @@ def outside(window: tuple[int | None, int | None], view: IndexFileView) -> bool:
 
 
 def _items(
-    reader: IndexReader, hashes: np.ndarray, window: tuple[int | None, int | None], *, many: bool
+    reader: IndexReader,
+    hashes: np.ndarray,
+    window: tuple[int | None, int | None],
+    *,
+    many: bool,
+    beside: list[IndexItem] | None = None,
 ) -> set[int]:
+    """Where items with these hashes lead; `beside` takes the others of their chains."""
     if many:
         return set(reader.offsets_of(hashes).tolist())
-    found = [one for value in hashes.tolist() for one in reader.find(value)]
-    reader.prove(hashes, {one.physical_offset for one in found})
-    return {one.physical_offset for one in found if not _too_far(one, window)}
+    asked = set(hashes.tolist())
+    found: dict[int, IndexItem] = {}
+    for value in asked:
+        for one in reader.chain(value):
+            if one.key_hash in asked:
+                found[one.number] = one
+            elif beside is not None and len(beside) < MOST:
+                beside.append(one)
+    reader.prove(hashes, {one.physical_offset for one in found.values()})
+    return {one.physical_offset for one in found.values() if not _too_far(one, window)}
 
 
 def _too_far(item: IndexItem, window: tuple[int | None, int | None]) -> bool:
@@ -298,12 +318,7 @@ def _inside(batch: pa.RecordBatch, window: tuple[int | None, int | None]) -> pa.
 
 def _without_hash(batch: pa.RecordBatch, asked: frozenset[int]) -> set[int]:
     """Physical offsets of records that have no key with one of the hashes."""
-    columns = (batch[name].to_pylist() for name in COMPARED)
-    return {
-        offset
-        for offset, topic, keys, uniq_key, _ in zip(*columns, strict=True)
-        if asked.isdisjoint(key_hash(topic or "", key) for key in (*(keys or ()), uniq_key or ""))
-    }
+    return {offset for offset, own in record_hashes(batch).items() if asked.isdisjoint(own)}
 
 
 def matching(

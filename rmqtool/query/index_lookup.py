@@ -74,7 +74,11 @@ class IndexReader:
         return IndexItem(self._path, number, slot, hash_value, offset, seconds, prev, self.begin_timestamp)
 
     def find(self, hash_value: int) -> Iterator[IndexItem]:
-        """Items with this key hash, the newest first (`IndexFile#selectPhyOffset`).
+        """Items with this key hash, the newest first (`IndexFile#selectPhyOffset`)."""
+        return (item for item in self.chain(hash_value) if item.key_hash == hash_value)
+
+    def chain(self, hash_value: int) -> Iterator[IndexItem]:
+        """All items of the slot of a key hash, the newest first.
 
         A chain ends at 0. Each predecessor is older, so that no cycle can hold the walk; where one is not, or
         lies outside of the file or in another slot, the chain ends too and `broken` says so.
@@ -90,8 +94,7 @@ class IndexReader:
             if item is None or item.slot != slot or item.key_hash < 0:
                 self.broken = f"slot {slot}: item {number} does not belong to it"
                 return
-            if item.key_hash == hash_value:
-                yield item
+            yield item
             number, before = item.prev, number
 
     def offsets_of(self, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

@@ -152,3 +152,21 @@ def test_an_index_file_whose_header_claims_more_than_it_has(tmp_path: Path) -> N
     key = hidden.placed.data.split(b"KEYS\x01")[1].split(b"\x02")[0].decode().split()[0]
     result = rmq("query-key", store.root, "Orders", key, *NDJSON)
     assert hidden.offset in [row["physical_offset"] for row in result.of_type("message")]
+
+
+@pytest.mark.parametrize("offset_too", [False, True])
+def test_an_item_with_a_wrong_hash_in_the_same_slot(tmp_path: Path, offset_too: bool) -> None:
+    """Law seed 48220: no chain is broken, and the key it stood for looked like one that is not there."""
+    store = healthy_store().write(tmp_path / "store")
+    record = [one for one in store.of("Orders") if one.items[1][0].endswith("1")][3]
+    path, number = record.items[1]
+    at = store.index.position(number)
+    value = int.from_bytes(store.read(path, at, 4), "big") + store.index.slots
+    store.patch(path, at, value.to_bytes(4, "big"))
+    if offset_too:
+        store.patch(path, at + 4, (record.offset + 3).to_bytes(8, "big"))
+    key = record.placed.data.split(b"KEYS\x01")[1].split(b"\x02")[0].decode().split()[0]
+    result = rmq("query-key", store.root, "Orders", key, *NDJSON)
+    assert result.exit_code == 0
+    assert [row["physical_offset"] for row in result.of_type("message")] == [record.offset]
+    assert rmq("query-key", store.root, "Orders", key, "--source", "index", *NDJSON).exit_code == 3
