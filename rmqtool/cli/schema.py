@@ -34,7 +34,7 @@ def command(
     *,
     output: OutputOptions,
 ) -> ExitCode:
-    """The JSON Schema of each document that rmqtool prints or writes.
+    """JSON Schemas of what the commands print as JSON, and of plans and journals.
 
     Without NAME all names are listed. A schema (draft 2020-12) is of the document of --json; a line of NDJSON
     is its $defs/row, the last one its $defs/summary. What it names is there in every release of that version;
