@@ -106,11 +106,12 @@ class Client:
             producer.shutdown()
 
     def answer_checks(
-        self, address: str, group: str, topic: str, committed: list[str], count: int
+        self, address: str, group: str, topic: str, sends_to: str, committed: list[str], count: int
     ) -> list[str]:
         """A `TransactionMQProducer` that says what became of half messages, until it has said so of `count`.
 
         committed: bodies (hex) of those that are to be committed; others are rolled back. Bodies asked about.
+        sends_to: another topic, to which it sends a message first.
         """
         state = JClass("org.apache.rocketmq.client.producer.LocalTransactionState")
         asked: list[str] = []
@@ -129,6 +130,9 @@ class Client:
         producer.start()
         try:
             _wait_for_route(producer, topic)
+            # heartbeats go to the brokers of topics that it has sent to
+            message = JClass("org.apache.rocketmq.common.message.Message")
+            producer.send(message(sends_to, JArray(JByte)(b"route")))
             until = time.monotonic() + ROUTE_SECONDS
             while len(set(asked)) < count and time.monotonic() < until:
                 time.sleep(0.1)

@@ -36,6 +36,8 @@ CHECKS: dict[str, Any] = {
     "transactionTimeOut": 1,
     "transactionCheckMax": 10**6,
 }
+SLOW_CHECKS = {**CHECKS, "transactionCheckInterval": 3000, "transactionOpBatchInterval": 10}
+"""a half that is asked about again before its op message is written is committed twice by 5.3.3"""
 DELAYS = "1s 2s 4s 1h"
 SECONDS = 60
 
@@ -130,7 +132,7 @@ def test_a_broker_goes_on_with_what_waits_here(broker: str, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("broker", ["4.9.7"], indirect=True)
+@pytest.mark.parametrize("broker", BROKER_RELEASES, indirect=True)
 def test_a_real_producer_says_what_became_of_our_halves(
     broker: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -140,7 +142,8 @@ def test_a_real_producer_says_what_became_of_our_halves(
     for artifact in ("namesrv", "client"):
         require(request.config, broker, artifact)
     with MessageStore.open(root, create=True, release=broker, config=SIZES) as store:
-        store.topics.set("X", read_queues=1, write_queues=1)
+        for topic in ("X", "Other"):
+            store.topics.set(topic, read_queues=1, write_queues=1)
         for number in range(6):
             store.prepare_transaction(Message("X", b"half %d" % number, queue_id=0), group="PG")
         assert len(store.open_transactions()) == 6
@@ -149,13 +152,14 @@ def test_a_real_producer_says_what_became_of_our_halves(
     try:
         with (
             NameServer(broker, directory) as names,
-            Broker(broker, root, directory, namesrvAddr=names.address, **CHECKS) as taken,
+            Broker(broker, root, directory, namesrvAddr=names.address, **SLOW_CHECKS) as taken,
         ):
             asked = client.call(
                 "answer_checks",
                 address=names.address,
                 group="PG",
                 topic="X",
+                sends_to="Other",
                 committed=[one.hex() for one in good],
                 count=6,
             )
