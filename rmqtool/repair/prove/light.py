@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.check.unmatched_units import RecordsAt, expected_slot
 from rmqtool.errors import RmqtoolError
@@ -88,7 +89,9 @@ class LightOrder:
                     raw = after.window(at, window.size)
                     kept = raw[: _whole_units(raw.size)].view(UNIT)
                     then[: len(kept)] = kept
-                same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
+                # what a size should be the verification of the result knows
+                there = (then["size"] > 0) & (then["size"] != PRE_BLANK_SIZE)
+                same = (was["physical_offset"] == then["physical_offset"]) & there
                 if (self._leads(was) & ~same).any():
                     return True
         return False

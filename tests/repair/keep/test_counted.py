@@ -142,6 +142,14 @@ def test_units_stay_where_the_broker_counted_them(tmp_path: Path, damage: str, e
     assert all(one.same(now[key]) for key, one in there.items() if one.offset != lost.offset)
 
 
+def test_a_size_that_is_put_right_moves_no_entry(tmp_path: Path) -> None:
+    """Law seed 49147: one flipped bit in an entry of a light queue, and the plan was refused."""
+    store = written().write(tmp_path / "store")
+    was = strict.entries(store.root)
+    store.patch(f"consumequeue/{B}/0/{0:020d}", 5 * 20 + 9, b"\x01")
+    assert strict.entries(recovered(store, tmp_path)) == was
+
+
 def test_another_queue_s_file_says_nothing(tmp_path: Path) -> None:
     """Its units of records that feed both lie at the other queue's offsets."""
     store = written().write(tmp_path / "store")
