@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.times import zone_of
+from rmqtool.output.times import span, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +33,10 @@ _WORDS = {
     "queue_id": "queue",
     "index_items_without_record": "index entries without record",
     "stores_failed": "failed stores",
+    "halves": "half messages",
+    "open": "open transactions",
+    "ops": "op messages",
+    "ops_without_half": "op messages without half message",
     "internal_messages": "messages of internal topics",
     "internal_bytes": "bytes of internal topics",
     "log_bytes": "bytes of log files",
@@ -62,7 +66,7 @@ def _sentence(text: str) -> str:
 
 def _is_count(name: str, value: Any) -> bool:
     number = isinstance(value, int) and not isinstance(value, bool)
-    return number and not name.endswith(("offset", "timestamp", "_id"))
+    return number and not name.endswith(("offset", "timestamp", "_id", "_ms"))
 
 
 def _counts(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -103,11 +107,13 @@ def _facts(summary: Mapping[str, Any], zone: Zone) -> Iterator[str]:
         elif name == "seconds":
             yield f"in {value:.3g} s"
         elif not isinstance(value, (list, dict)) and value != "":
-            words = _WORDS.get(name, name.removesuffix("_timestamp").replace("_", " "))
+            words = _WORDS.get(name, name.removesuffix("_timestamp").removesuffix("_ms").replace("_", " "))
             yield f"{words} {_value(name, value, zone)}"
 
 
 def _value(name: str, value: Any, zone: Zone) -> str:
+    if name.endswith("_ms"):
+        return span(value)
     return zone.iso(value) if name.endswith("timestamp") and isinstance(value, int) else str(value)
 
 
