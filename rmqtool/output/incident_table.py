@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.output.tablerows import Column
+from rmqtool.output.times import age
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
             key,
             _TITLES.get(key),
             right=key in _NUMBERS,
-            show=_age if key.endswith("_ms") else _yes if key == "consumed" else None,
+            show=age if key.endswith("_ms") else _yes if key == "consumed" else None,
             below=key == "detail",
             shrinks=key in _SHRINKING,
             gives=_GIVES.get(key, 0),
@@ -65,13 +66,3 @@ def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
-
-
-def _age(millis: int) -> str:
-    """A span of time in its two largest units."""
-    sign, seconds = ("-" if millis < 0 else ""), abs(millis) // 1000
-    for unit, small, size in (("d", "h", 86400), ("h", "m", 3600), ("m", "s", 60)):
-        if seconds >= size:
-            whole, rest = divmod(seconds, size)
-            return f"{sign}{whole}{unit}{rest * {86400: 24, 3600: 60, 60: 60}[size] // size:02}{small}"
-    return f"{sign}{seconds}s"

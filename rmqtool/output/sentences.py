@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.times import zone_of
+from rmqtool.output.times import age, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ def _sentence(text: str) -> str:
 
 def _is_count(name: str, value: Any) -> bool:
     number = isinstance(value, int) and not isinstance(value, bool)
-    return number and not name.endswith(("offset", "timestamp", "_id"))
+    return number and not name.endswith(("offset", "timestamp", "_id", "_ms"))
 
 
 def _counts(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -103,12 +103,16 @@ def _facts(summary: Mapping[str, Any], zone: Zone) -> Iterator[str]:
         elif name == "seconds":
             yield f"in {value:.3g} s"
         elif not isinstance(value, (list, dict)) and value != "":
-            words = _WORDS.get(name, name.removesuffix("_timestamp").replace("_", " "))
+            words = _WORDS.get(name, name.removesuffix("_timestamp").removesuffix("_ms").replace("_", " "))
             yield f"{words} {_value(name, value, zone)}"
 
 
 def _value(name: str, value: Any, zone: Zone) -> str:
-    return zone.iso(value) if name.endswith("timestamp") and isinstance(value, int) else str(value)
+    if not isinstance(value, int):
+        return str(value)
+    return (
+        zone.iso(value) if name.endswith("timestamp") else age(value) if name.endswith("_ms") else str(value)
+    )
 
 
 def _state(summary: Mapping[str, Any]) -> str:

@@ -104,3 +104,13 @@ def _is_zone(name: str) -> bool:
         return os.path.isfile(name) if os.path.isabs(name) else bool(ZoneInfo(name))
     except (OSError, ValueError, KeyError):
         return False
+
+
+def age(millis: int) -> str:
+    """A span of time in its two largest units."""
+    sign, seconds = ("-" if millis < 0 else ""), abs(millis) // 1000
+    for unit, small, size in (("d", "h", 86400), ("h", "m", 3600), ("m", "s", 60)):
+        if seconds >= size:
+            whole, rest = divmod(seconds, size)
+            return f"{sign}{whole}{unit}{rest * {86400: 24, 3600: 60, 60: 60}[size] // size:02}{small}"
+    return f"{sign}{seconds}s"
