@@ -155,6 +155,9 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.config.salvage",
         "Write the tables in config/ that a broker would not load, from all that can be read of them.",
     ),
+    "schema": Entry(
+        "rmqtool.cli.schema", "JSON Schemas of what the commands print as JSON, and of plans and journals."
+    ),
     "store init": Entry(
         "rmqtool.cli.messagestore.init", "Make an empty store, which a broker or store put can fill."
     ),

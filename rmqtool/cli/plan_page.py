@@ -242,7 +242,7 @@ def _next(page: Page, options: ChangeOptions, planned: Planned, outcome: Outcome
         "writes these files into DIR, new or empty" if alone else "makes a changed copy in DIR, new or empty"
     )
     ways = {
-        ("--output", "DIR"): f"{copy} in DIR, new or empty; the store itself is only read",
+        ("--output", "DIR"): f"{copy}; the store itself is only read",
         ("--in-place", "--backup", "DIR"): "changes the store itself, while no broker runs; "
         "rmqtool undo DIR takes it back",
     }

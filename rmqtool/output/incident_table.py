@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.output.tablerows import Column
-from rmqtool.output.times import span
+from rmqtool.output.times import age
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def columns(keys: Sequence[str], zone: Zone) -> list[Column]:
             key,
             _TITLES.get(key),
             right=key in _NUMBERS,
-            show=span if key.endswith("_ms") else _yes if key == "consumed" else None,
+            show=age if key.endswith("_ms") else _yes if key == "consumed" else None,
             below=key == "detail",
             shrinks=key in _SHRINKING,
             gives=_GIVES.get(key, 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.times import span, zone_of
+from rmqtool.output.times import age, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,9 +112,11 @@ def _facts(summary: Mapping[str, Any], zone: Zone) -> Iterator[str]:
 
 
 def _value(name: str, value: Any, zone: Zone) -> str:
-    if name.endswith("_ms"):
-        return span(value)
-    return zone.iso(value) if name.endswith("timestamp") and isinstance(value, int) else str(value)
+    if not isinstance(value, int):
+        return str(value)
+    return (
+        zone.iso(value) if name.endswith("timestamp") else age(value) if name.endswith("_ms") else str(value)
+    )
 
 
 def _state(summary: Mapping[str, Any]) -> str:

@@ -106,7 +106,7 @@ def _is_zone(name: str) -> bool:
         return False
 
 
-def span(millis: int) -> str:
+def age(millis: int) -> str:
     """A span of time in its two largest units."""
     sign, seconds = ("-" if millis < 0 else ""), abs(millis) // 1000
     for unit, small, size in (("d", "h", 86400), ("h", "m", 3600), ("m", "s", 60)):

@@ -354,6 +354,7 @@ def test_what_is_next_can_be_copied(change, golden_store, root, tmp_path):
     page = change("--save-plan", plan).stdout
     assert f"  {typed} --plan {plan} --output DIR --apply\n" in page
     assert f"  {typed} --plan {plan} --in-place --backup DIR --apply\n" in page
+    assert " ".join(page.split()).count("new or empty") == 1
     assert f"  {typed} --output {out} --apply\n" in change("--output", out).stdout
     done = change("--output", out, "--apply").stdout
     assert f"in {out}." in done[done.index("\nDone: ") :]

@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.compound import make
 from rmqtool.output.sentences import describe
+from tests.cli.conforming import problems
 from tests.helpers import rmq
 
 COMMANDS = {
@@ -57,6 +58,7 @@ def test_listings(damaged, name):
     document = in_form(name, damaged, "--json")
     assert table.exit_code == ndjson.exit_code == document.exit_code
     reported = json.loads(document.stdout)
+    assert problems(reported) == []
     *rows, last = ndjson.rows
     assert len(rows) == len(reported["rows"])
     summary = without_time(reported["summary"])
@@ -75,6 +77,7 @@ def test_documents(damaged, name):
     page, document = in_form(name, damaged), in_form(name, damaged, "--json")
     assert page.exit_code == document.exit_code
     reported = json.loads(document.stdout)
+    assert problems(reported) == []
     if name == "doctor":
         assert page.stdout.startswith(HEADLINES[reported["verdict"]])
         for one in (one for one in reported["consequences"] if one["severity"] != "note"):

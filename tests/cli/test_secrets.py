@@ -127,6 +127,7 @@ ASKED: dict[str, list[list[str]]] = {
     "offsets diff": [["STORE", "STORE"]],
     "config check": [["STORE"]],
     "config salvage": [["STORE"], ["STORE", "--save-plan", "NEW/plan.json"]],
+    "schema": [[], ["dump"], ["no-such-schema"]],
     "store init": [["NEW/store"], ["STORE"]],
     "store put": [["STORE", "TopicTest", "--body", "x"]],
     "store get": [["STORE", "TopicTest", "0"]],

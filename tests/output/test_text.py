@@ -284,6 +284,12 @@ def test_describe_incomplete() -> None:
     assert describe(summary) == "12,345 messages. Incomplete (limit)."
 
 
+def test_describe_spans_of_time() -> None:
+    assert describe({"complete": True, "halves": 2, "oldest_ms": 215_190_717}) == (
+        "2 halves. Oldest 2d11h. Complete."
+    )
+
+
 def test_describe_counts() -> None:
     summary = {
         "topic": "T", "queue_id": 0, "messages": 0, "keys_not_found": 1, "bytes": 1, "entries": 1, "gaps": 0,

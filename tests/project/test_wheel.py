@@ -43,7 +43,7 @@ def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) 
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == {
         "rmqtool",
         "formats",
         "pyspark_rocketmq",
@@ -54,6 +54,8 @@ def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) 
     assert modules - set(names) == {"rmqtool/pipeline/pyspark_rocketmq.py"}  # it becomes the module below
     assert [name for name in names if name.startswith("pyspark_")] == ["pyspark_rocketmq/__init__.py"]
     assert {"rmqtool/py.typed", "formats/py.typed"} <= set(names)
+    manual = {Path(name).name for name in names if ".data/data/share/man/man1/" in name}
+    assert manual == {path.name for path in (ROOT / "docs" / "man").iterdir()}
 
 
 def test_wheel_has_the_kernels_of_its_sources(built: Path, tmp_path: Path) -> None:

@@ -8,20 +8,21 @@ them state more than that. What consumers know is the place of the unit, so it c
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.check.queue_files import OpenFiles
 from rmqtool.repair.keep.frames import queues_there
+from rmqtool.scan.multi import MultiDispatch
 from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -33,18 +34,32 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
+class Skip(NamedTuple):
+    """Queue offsets [first, last] that the record at the physical offset `start` skips.
+
+    certain: other records prove that those of the queue state more than their places.
+    """
+
+    first: int
+    last: int
+    start: int
+    certain: bool
+
+
 @dataclass(frozen=True)
 class Ahead:
     """By how much records state more than the place of their unit.
 
     by_queue: physical offsets, ascending, and the difference from each of them on. blank: physical offsets of
     records whose units lie behind blank ones, for which the log has no room, and how many these are.
-    unproven: by queue the physical offset from which on nothing tells places: records skip offsets without a
-    hole, and no unit says how many of those that they skip at a hole, or in front of the log, had units.
+    unproven: by queue the physical offset from which on nothing tells places: records may state more than
+    these, and nothing says how many of those that they skip at a hole, or in front of the log, had units.
+    skipped: by queue where that may be, until `settle` is told what was there.
     """
 
     by_queue: dict[QueueKey, tuple[list[int], list[int]]] = field(default_factory=dict)
     blank: dict[QueueKey, dict[int, int]] = field(default_factory=dict)
+    skipped: dict[QueueKey, list[Skip]] = field(default_factory=dict)
     unproven: dict[QueueKey, int] = field(default_factory=dict)
 
     def at(self, key: QueueKey, offset: int) -> int:
@@ -58,6 +73,16 @@ class Ahead:
         at = np.maximum(np.searchsorted(np.array(starts, np.int64), offsets, "right") - 1, 0)
         return np.array(found, np.int64)[at]
 
+    def settle(self, told: Mapping[QueueKey, Collection[int]]) -> None:
+        """What is unproven. told: positions of each queue that units or records in holes had for certain."""
+        for key, skipped in self.skipped.items():
+            there = sorted(told.get(key, ()))
+            for one in skipped:
+                known = bisect_right(there, one.last) - bisect_left(there, one.first)
+                if one.certain or known <= one.last - one.first:
+                    self.unproven[key] = one.start
+                    break
+
     def tell(self, key: QueueKey, offset: int, by: int) -> None:
         """What the unit of a record says that is in no run, of a queue whose units count."""
         starts, found = self.by_queue.get(key, ([], []))
@@ -67,8 +92,11 @@ class Ahead:
             found.insert(at, by)
 
 
-def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
-    """Where units tell so, `Survey.light` becomes what they count. room: of the survey's holes."""
+def by_units(store: Store, survey: Survey, room: Room, rule: MultiDispatch) -> Ahead:
+    """Where units tell so, `Survey.light` becomes what they count. room: of the survey's holes.
+
+    rule: of the newest release that the store may be of.
+    """
     found = Ahead()
     stated: dict[QueueKey, tuple[list[Run], list[int | None]]] = {
         key: (runs, [None] * len(runs)) for key, runs in survey.light.items() if key not in survey.runs
@@ -92,10 +120,18 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
     finally:
         files.close()
     begins = bool(survey.segments) and survey.segments[0].base == 0
+    counts_all = rule is MultiDispatch.USER_TOPICS  # and came with the releases that count prepared ones
     for key, (runs, reported) in stated.items():
-        end = -1 if begins else ends.get(key)
-        if (offset := _unproven(reported, runs, room, end, begins=begins)) is not None:
-            found.unproven[key] = offset
+        skips = _skips(runs, room, ends.get(key, -1), begins=begins)
+        certain = False in skips
+        if counts_all or certain:
+            behind = max((number for number, by in enumerate(reported) if by is not None), default=-1)
+            lasts = [-1 if begins else ends.get(key, -1), *(run.last for run in runs)]
+            found.skipped[key] = [
+                Skip(last + 1, run.first - 1, run.start, certain)
+                for number, (last, run, skips_at_hole) in enumerate(zip(lasts, runs, skips, strict=False))
+                if number > behind and skips_at_hole
+            ]
     return found
 
 
@@ -125,14 +161,13 @@ def _end(queue: QueueUnits) -> int:
     return -1
 
 
-def _unproven(
-    reported: Sequence[int | None], runs: Sequence[Run], room: Room, end: int | None, *, begins: bool
-) -> int | None:
-    """Of `Ahead.unproven`. begins: the log has its first byte. end: place of what is known in front of it.
+def _skips(runs: Sequence[Run], room: Room, end: int, *, begins: bool) -> list[bool | None]:
+    """Whether a run skips offsets at a hole, or without one, which proves that records state too much.
 
-    Of a log that begins later nobody knows how many records it had in front.
+    None where it skips none. begins: the log has its first byte; of one that begins later nobody knows how
+    many records it had in front. end: place of the last unit.
     """
-    ends = [(0, run.first - 1 if end is None else end) for run in runs[:1]]
+    ends = [(0, -1 if begins else end) for _ in runs[:1]]
     ends += [(run.end, run.last) for run in runs[:-1]]
     skips = [
         None if run.first <= last + 1 else room.between(behind, run.start) > 0
@@ -140,13 +175,7 @@ def _unproven(
     ]
     if skips[0] is False and not begins:
         skips[0] = True
-    if False not in skips:
-        return None
-    behind = max((number for number, by in enumerate(reported) if by is not None), default=-1)
-    return next(
-        (run.start for number, run in enumerate(runs) if number > behind and skips[number]),
-        None,
-    )
+    return skips
 
 
 def _ahead(reported: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[int] | None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats import properties as props
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag, transaction_of
 from formats.properties import decode_pairs, is_lossless
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import filler, split
@@ -133,7 +133,8 @@ class Filling:
         record = self.log.read(frame.start, frame.length)
         found = restored(frame, record, correct_crc=self.keep_bodies)
         if found is not None:
-            self.multi_dispatch.of(*frame.key, frame.start, header.properties, 0)
+            own = header.properties
+            self.multi_dispatch.of(*frame.key, frame.start, own, 0, dispatched=_is_dispatched(header))
         return found
 
     def _tombstone(
@@ -178,7 +179,13 @@ class Filling:
         if self.multi_dispatch.active:
             room = length - smallest(place, crc_trailer=crc_trailer) - len(raw or b"")
         key = place.topic, place.queue_id
-        found = self.multi_dispatch.of(*key, place.physical_offset, raw, min(room, MAX_PROPERTIES_LENGTH))
+        found = self.multi_dispatch.of(
+            *key,
+            place.physical_offset,
+            raw,
+            min(room, MAX_PROPERTIES_LENGTH),
+            dispatched=header is None or _is_dispatched(header),
+        )
         if raw is None:
             return pairs_of(found) or None
         for name in (
@@ -280,6 +287,11 @@ def _extents(cell: Cell) -> list[int]:
 def _fallback(hole: Hole) -> int:
     """Store time of what has none of its own."""
     return hole.timestamp or hole.behind or 0
+
+
+def _is_dispatched(header: Header) -> bool:
+    """Whether a record of its type of transaction has units."""
+    return transaction_of(header.sys_flag) not in {"prepared", "rollback"}
 
 
 def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | None) -> Place:

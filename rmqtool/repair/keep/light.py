@@ -32,6 +32,7 @@ class MultiDispatchPositions:
     """Hands out the positions that records in holes had, in the order of the log.
 
     units: frames that units of light queues tell. ahead: by how much records state more than their place.
+    told: positions that units tell, or records that have a unit and whose properties are left.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class MultiDispatchPositions:
         self._rule, self._lmq, self._ahead = rules.multi_dispatch, rules.lmq, ahead or Ahead()
         self._pointed: dict[int, dict[Further, None]] = {}
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
+        self.told: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         self._room = Room(survey.holes, ())
@@ -80,9 +82,19 @@ class MultiDispatchPositions:
             return one.slot >= 0
         return one.slot > end.last and start >= end.end
 
-    def of(self, topic: str, queue_id: int, start: int, own: bytes | None, room: int) -> list[Further]:
+    def of(
+        self,
+        topic: str,
+        queue_id: int,
+        start: int,
+        own: bytes | None,
+        room: int,
+        *,
+        dispatched: bool = True,
+    ) -> list[Further]:
         """What the record at a physical offset states. own: its properties, where they were read.
 
+        dispatched: its type of transaction is not one without a unit, as far as it is known.
         room: bytes for the names of queues that nothing but what they miss tells. Called in the order of the
         log, once a record.
         """
@@ -95,6 +107,8 @@ class MultiDispatchPositions:
         stated = [self._moved(one, start, -1) for one in stated]
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         found = stated if trusted else list(known)
+        for one in found if dispatched else known:
+            self.told[one.key].add(one.slot)
         if not stated:
             found += self._guessed(queue_id, start, found, room - _FRAME)
         for one in found:

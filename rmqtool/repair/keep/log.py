@@ -136,7 +136,7 @@ class LogRepair:
         """Reads the whole log, then decides about every hole in it."""
         survey, donated_ranges = self._surveyed()
         open_skipped(survey)
-        ahead = by_units(self.store, survey, Room(survey.holes, ()))
+        ahead = by_units(self.store, survey, Room(survey.holes, ()), self.rules.multi_dispatch)
         order = order_of(survey, self._pointed(survey), partial(self._told, survey))
         loosen(survey, order)
         with LogBytes(survey.segments, self.mode) as log:
@@ -181,6 +181,7 @@ class LogRepair:
                 if hole.start < end:
                     made.repaired += self._filled(hole, claims.frames[number], cells[number], end, filling)
             _leave_blank(made, multi_dispatch.without())
+            ahead.settle(multi_dispatch.told)
         made.repaired += _torn(survey, made)
         self._clear_tail(made)
         return made

@@ -271,7 +271,7 @@ def _notes(log: RepairedLog) -> list[str]:
 
 
 def _unproven(log: RepairedLog) -> tuple[UnprovenOffsets, ...]:
-    """Light queues without an entry behind a hole, where records skip offsets without one."""
+    """Light queues without an entry behind a hole, whose records may state more than their places."""
     return tuple(
         UnprovenOffsets(
             topic=key[0],

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.settings import settings_of
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
+from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.simulation import StartSimulation
+from rmqtool.recovery.store_after_start import store_after
 from rmqtool.repair.plan import Action, Checked
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import costs_of, harm_of, lost_by, start_of
+from rmqtool.repair.prove.started import NOBODY, costs_of, harm_of, lost_by, start_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.repair.same_bytes import same_from
 from rmqtool.scan.engine import choose_kernels
@@ -73,7 +76,12 @@ def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checke
     """Of `recover --policy broker`: reads twice what a start reads."""
     both = f"starts of {planned.plan.release} on the store and on the result were simulated"
     same = "both leave the same files of the log and the queues, the same end of the log and of every queue"
-    return _checked((f"{both}: {same}",), _of_broker(store, planned, reading))
+    remains: list[str] = []
+    checked = _checked((f"{both}: {same}",), _of_broker(store, planned, reading, remains))
+    if not remains:
+        return checked
+    later = "the second leaves what a second start on the store would leave, which is not what the first does"
+    return checked.model_copy(update={"by": (f"{both}: {later}",), "remains": tuple(remains)})
 
 
 def _checked(by: tuple[str, ...], problems: Iterator[str]) -> Checked:
@@ -167,28 +175,53 @@ def _of_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Iter
     yield from new_harm(store, after, planned, reading)
 
 
-def _of_broker(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
-    before = _start(store, store, planned, reading)
-    after = _start(store, store_with(store, planned.edits), planned, reading)
+def _of_broker(store: Store, planned: Planned, reading: ReadOptions, remains: list[str]) -> Iterator[str]:
+    """What a second start does to the store otherwise than the first is no problem, and goes to `remains`.
+
+    One that deletes empty last segments lets the next one begin further back, where it may meet damage.
+    """
+    how = replace(reading, live=False, given=choose_kernels(data_bytes(store.segments)))
+    first = StartSimulation(store, planned.plan.release, settings_of(store), how, NOBODY, keep_units=True)
+    before = first.run(look_back=LookBack(0))
+    result = store_with(store, planned.edits)
+    after = _start(store, result, planned, reading)
+    yield from _other_removals(before, planned)
+    written = {one.path.rpartition("/")[0] for one in planned.plan.changes}
+    kept = replace(before, deletes=())
+    differences = list(_differences(kept, after, store, result, written))
+    if differences and before.refusal is None:
+        second = _start(store, store_after(first.start, started=False), planned, reading)
+        if second.max_physical_offset != before.max_physical_offset and not any(
+            _differences(second, after, store, result, written)
+        ):
+            remains += [f"the start after this one: {words}" for words in differences]
+            return
+    yield from differences
+
+
+def _other_removals(before: Outcome, planned: Planned) -> Iterator[str]:
     put = {one.path for one in planned.plan.changes if one.action is Action.PUT}
     removed = {one.path for one in planned.plan.changes if one.action is Action.REMOVE} - put
-    # an unclean stop makes the index again at each start
-    deleted = {path for path in after.deletes if not path.startswith("index/")}
-    # … so that a file of it may come back as it was, which is no change
+    # an unclean stop makes the index again at each start, so that a file of it may come back as it was
     gone = {path for path in before.deletes if path in removed or not path.startswith("index/")}
     for path in sorted(removed ^ (gone - put)):
         word = (
             "would be removed, and a start does not" if path in removed else "stays, and a start removes it"
         )
         yield f"{path}: {word}"
-    for path in sorted(deleted):
+
+
+def _differences(
+    before: Outcome, after: Outcome, store: Store, result: Store, written: set[str]
+) -> Iterator[str]:
+    """Where a start on the result leaves something else than another one did. written: directories."""
+    # an unclean stop makes the index again at each start
+    for path in sorted({path for path in after.deletes if not path.startswith("index/")} - {*before.deletes}):
         yield f"{path}: a start on the result would remove it"
     if (after.refusal is None) != (before.refusal is None):
         yield "a broker starts on the one and refuses the other of store and result"
     if after.max_physical_offset != before.max_physical_offset:
         yield f"the log ends at {after.max_physical_offset}, after a start at {before.max_physical_offset}"
-    written = {one.path.rpartition("/")[0] for one in planned.plan.changes}
-    result = store_with(store, planned.edits)
     for key, was, now in _other_ends(before, after, written):
         if was is None or now is None or now < was or not _left_behind(store, result, key, was):
             yield f"queue {key[0]}/{key[1]} ends at {now}, after a start at {was}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
-_NOBODY = LockState(False, None, "this is no start")
+NOBODY = LockState(False, None, "this is no start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def start_of(
 ) -> Outcome:
     """What a start would do. whole: with the segments in front of those that it reads."""
     back = LookBack(None if whole else 0)
-    return simulate(store, release, settings, reading=reading, lock=_NOBODY, look_back=back)
+    return simulate(store, release, settings, reading=reading, lock=NOBODY, look_back=back)
 
 
 def harm_of(outcome: Outcome) -> dict[tuple[object, ...], str]:

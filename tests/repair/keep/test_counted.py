@@ -224,6 +224,38 @@ def test_places_that_nothing_tells_are_said(tmp_path: Path, left: bool) -> None:
     assert (again.exit_code, json.loads(again.stdout)["summary"]["unproven_offsets"]) == (0, [])
 
 
+@pytest.mark.parametrize(("release", "said"), [("5.3.3", True), ("4.9.8", False)])
+@pytest.mark.parametrize("lost", ["entries", "directory"])
+@pytest.mark.parametrize("damage", ["hole", "head"])
+def test_places_that_no_record_contradicts_are_said(
+    tmp_path: Path, damage: str, lost: str, release: str, said: bool
+) -> None:
+    """Law seed 48134: what ran ahead is lost, too, so no record that is left skips a queue offset."""
+    store = LightStore()
+    for number in range(60):
+        store.light(A, sys_flag=PREPARED if number in (10, 11) else 0)
+    store.write(tmp_path / "store")
+    if damage == "hole":
+        for one in store.stored[8:14]:
+            store.patch(*store.segment(one.offset), bytes(one.size))
+        first = store.stored[14]
+    else:
+        store.remove(f"commitlog/{0:020d}")
+        first = next(one for one in store.stored if one.offset >= 4096)
+    for path in [one for one in store.files() if one.startswith(f"consumequeue/{A}/")]:
+        if lost == "entries":
+            store.patch(path, 0, bytes(len(store.read(path))))
+        else:
+            store.remove(path)
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    given = ("--as-version", release, "--store-config", conf, "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", *given)
+    assert (tmp_path / "out").is_dir(), done.stderr
+    named = [one["physical_offset"] for one in json.loads(done.stdout)["summary"]["unproven_offsets"]]
+    assert (named, done.exit_code) == (([first.offset], 1) if said else ([], 0))
+
+
 def test_a_light_queue_whose_directory_is_empty(tmp_path: Path) -> None:
     """Law seed 40776: nothing tells the places of its records, and planning ended with an internal error."""
     store = written().write(tmp_path / "store")

@@ -308,6 +308,27 @@ def test_what_a_start_leaves_behind_the_end_of_a_queue_may_be_a_unit_for_the_nex
     assert any("ends at" in one for one in problems), problems
 
 
+def test_a_start_that_lets_the_next_one_read_further_back(tmp_path: Path) -> None:
+    """Law seed 46088: it deletes two empty last segments, and the next start meets what it did not read."""
+    made = HandmadeStore()
+    for number in range(90):
+        made.put("Orders", b"body %03d" % number * 3)
+    made.write(tmp_path / "store")
+    last = max(made.log.files())
+    spoiled = [one for one in made.stored if one.offset < last - 4096][-5]
+    path, at = made.segment(spoiled.offset)
+    made.patch(path, made.read(path).index(b"body", at), b"dead")
+    for base in (last + 4096, last + 8192):
+        made.add(f"commitlog/{base:020d}", bytes(4096))
+    store = Store.open(made.root)
+    planned = plan_broker_policy(store, "4.9.8", settings_of(store), reading_for(store), {})
+    checked = check_broker(store, planned, ReadOptions())
+    assert checked.problems == ()
+    words = f"the start after this one: the log ends at {spoiled.offset}, after a start at"
+    assert any(one.startswith(words) for one in checked.remains)
+    assert "which is not what the first does" in checked.by[0]
+
+
 def test_a_rebuild_is_verified(tmp_path: Path) -> None:
     root = copy_base("v533-a-clean", tmp_path / "store")
     queues = [one for one in Store.open(root).queues() if one.files and one.topic and "Topic" in one.topic]
