@@ -177,7 +177,7 @@ def test_what_is_put_and_what_is_written_validates(tmp_path: Path) -> None:
     log = tmp_path / "store.log"
     log.write_text("2026-11-22 10:00:00 WARN main - no such line\n")
     config = tmp_path / "broker.conf"
-    config.write_text("mappedFileSizeCommitLog=65536\n")
+    config.write_text("mappedFileSizeCommitLog=65536\nmaxHashSlotNum=100\nmaxIndexNum=400\n")
     for words in (
         ["store", "init", store],
         ["store", "put", store, "T", "--body", "x", "--keys", "k"],
