@@ -10,6 +10,8 @@ CHECK_MAX_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 """where half messages go that were checked too often"""
 TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
 """whose offsets say how far half and op messages are settled (`MixAll#CID_SYS_RMQ_TRANS`)"""
+BROKER_TOPICS = frozenset({SCHEDULE_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, CHECK_MAX_TOPIC})
+"""of delays and transactions, which brokers make themselves"""
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 OP_REMOVE_TAG = "d"
@@ -18,8 +20,7 @@ OP_REMOVE_TAG = "d"
 
 def is_system_topic(name: str) -> bool:
     """Whether brokers or clients keep a topic for delays, transactions, retries or dead letters."""
-    kept = {SCHEDULE_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, CHECK_MAX_TOPIC}
-    return name in kept or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    return name in BROKER_TOPICS or name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def retry_topic(group: str) -> str:

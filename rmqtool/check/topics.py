@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from formats.java import java_utf8_encode
+from formats.system_topics import BROKER_TOPICS
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
@@ -86,7 +87,8 @@ def check_topics(
         yield from _settings(topic)
         yield from _unreachable(topic, numbered.get(topic.name, ()), times)
     for name in sorted(disk.keys() - topics.keys()):
-        if not name.startswith(LMQ_PREFIX):
+        # brokers clean up none of these, and make the entries of their own topics (`TopicValidator`)
+        if not name.startswith(LMQ_PREFIX) and name not in BROKER_TOPICS:
             yield finding("CFG-NO-TOPIC", path=_TOPICS, topic=name, found=len(disk[name]))
     empty = sorted(topics.keys() - disk.keys())
     if empty and disk:

@@ -85,7 +85,7 @@ def command(
             for row in found.ranges():
                 rows.write_rows([row])
             for names, values in found.messages():
-                rows.write_columns(names, values, omit_null=("uniq_key", "keys"))
+                rows.write_columns(names, values, omit_null=("keys",))
             verdict = found.verdict
             judged = {"verdict": verdict.verdict, "keep": verdict.keep, "why": verdict.why}
             exported = None

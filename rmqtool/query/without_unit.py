@@ -60,7 +60,7 @@ def without_last_units(store: Store, view: QueueView, reading: ReadOptions) -> I
     """
     if reading.live or view.hidden is not None:
         return
-    start, full = view.log.low, False
+    start, full, skipped = view.log.low, False, False
     if view.files:
         last = view.files[-1]
         units = view.units(last, last.written - view.width)
@@ -70,15 +70,18 @@ def without_last_units(store: Store, view: QueueView, reading: ReadOptions) -> I
     reached = dispatch_position(store, view.log)
     if not full:
         bases = [one.base for one in store.segments if one.base < reached]
-        start = max(start, *bases[-_LAST_SEGMENTS:][:1], 0)
+        searched = max(start, *bases[-_LAST_SEGMENTS:][:1], 0)
+        start, skipped = searched, searched > start
     found, _ = queue_offsets_in(store, (start, reached), *view.name, reading)
     lost = [int(one) for one in found if one >= view.max_offset]
-    yield from _row(view, lost, f"though other queues have entries up to offset {reached} of the log")
+    where = f"though other queues have entries up to offset {reached} of the log"
+    yield from _row(view, lost, where, at_least=skipped)
 
 
-def _row(view: QueueView, slots: list[int], where: str) -> Iterator[Row]:
+def _row(view: QueueView, slots: list[int], where: str, *, at_least: bool = False) -> Iterator[Row]:
+    """at_least: a part of the log was not searched."""
     if slots:
         many = "1 message of the queue lies" if len(slots) == 1 else f"{len(slots)} messages of the queue lie"
-        what = f"{many} in the log without a consume queue entry, {where}"
+        what = f"{'at least ' * at_least}{many} in the log without a consume queue entry, {where}"
         place = {"path": view.path, "queue_offset": min(slots), "messages": len(slots)}
         yield place | {"reason": Incomplete.DAMAGE.value, "error": what}

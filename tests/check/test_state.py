@@ -208,7 +208,7 @@ def test_topic_table_against_disk(fresh_golden: Fresh) -> None:
 
     def change(data: Any) -> None:
         table = data["topicConfigTable"]
-        del table["TopicAuto"]
+        del table["TopicAuto"], table["RMQ_SYS_TRANS_HALF_TOPIC"]
         table["TopicShrunk"] |= {"writeQueueNums": 4, "readQueueNums": 2}
         table["TopicReadOnly"] |= {"writeQueueNums": 2, "readQueueNums": 4}
         table["TopicWithoutQueue"] = dict(table["TopicShrunk"], topicName="TopicWithoutQueue")
@@ -223,6 +223,7 @@ def test_topic_table_against_disk(fresh_golden: Fresh) -> None:
         ("CFG-READ-MORE", "TopicReadOnly"),
         ("CFG-NO-QUEUE", None),
     } <= reported
+    assert {topic for code, topic in reported if code == "CFG-NO-TOPIC"} == {"TopicAuto"}  # no broker's own
 
 
 def test_nothing_is_said_about_queues_in_rocksdb(golden: Callable[[str], Golden]) -> None:

@@ -183,8 +183,9 @@ def test_garbage_ends_in_an_answer(pair, seed):
             at = chance.randrange(max(len(raw), 1))
             raw[at : at + 40] = chance.randbytes(40)
         file.write_bytes(raw[: len(raw) - chance.randrange(300)])
-    code, ranges, _, summary = compared(a, b)
+    code, ranges, messages, summary = compared(a, b)
     assert code in {1, 3}
+    assert all({"state", "uniq_key"} <= row.keys() for row in messages)
     assert summary["verdict"] in {"diverged", "a_ahead", "b_ahead"}
     assert all(start < end for _, start, end in ranges)
     assert [one[1] for one in ranges[1:]] == [one[2] for one in ranges[:-1]]

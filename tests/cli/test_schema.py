@@ -177,7 +177,7 @@ def test_what_is_put_and_what_is_written_validates(tmp_path: Path) -> None:
     log = tmp_path / "store.log"
     log.write_text("2026-11-22 10:00:00 WARN main - no such line\n")
     config = tmp_path / "broker.conf"
-    config.write_text("mappedFileSizeCommitLog=65536\n")
+    config.write_text("mappedFileSizeCommitLog=65536\nmaxHashSlotNum=100\nmaxIndexNum=400\n")
     for words in (
         ["store", "init", store],
         ["store", "put", store, "T", "--body", "x", "--keys", "k"],
@@ -197,13 +197,20 @@ def test_what_is_put_and_what_is_written_validates(tmp_path: Path) -> None:
         ["salvage", replay, "--output", tmp_path / "carved"],
         ["report", store, "--output", tmp_path / "report.html"],
         ["rebuild", store, "--save-plan", plan],
+        ["config", "salvage", store, "--in-place", "--backup", tmp_path / "undo", "--apply"],
+        ["undo", tmp_path / "undo", "--apply"],
+        ["verify", store, store, "--quick"],
         ["schema"],
     ):
+        if "salvage" in words and "config" in words:
+            (store / "config" / "topics.json").write_text("{")
+            (store / "config" / "topics.json.bak").unlink(missing_ok=True)
         about = ["--store-config", config] if store in words and "diff" not in words else []
         done = rmq(*words, *about, "--json")
         assert done.exit_code in (0, 1), done.stderr
         assert problems(json.loads(done.stdout)) == []
     assert problems(json.loads(plan.read_text())) == []
+    assert problems(json.loads((tmp_path / "undo" / "journal.json").read_text())) == []
     broken = json.loads(plan.read_text()) | {"changes": [{"action": "burn"}]}
     assert len(problems(broken)) > 1
 

@@ -138,6 +138,10 @@ def test_lines_can_be_delayed_and_prepared(store: Path) -> None:
     result = rmq("store", "put", store, "-", "--transaction", *NDJSON, stdin=lines)
     ids = [row.get("transaction_id") for row in result.of_type("ack")]
     assert (ids[0] is None, ids[1:]) == (False, [None, None])
+    shown = rmq("store", "put", store, "T", "--body", "x", "--transaction")  # for a person
+    wait = rmq("half", store, "--format", "table")
+    assert wait.stdout.split()[-1] in shown.stdout.split()
+    assert "2 open transactions, 2 half messages. Oldest " in wait.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize("form", [NDJSON, ("--format", "csv"), ()])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fixtures.stores import HandmadeStore
+from fixtures.stores import HandmadeStore, healthy_store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -146,3 +146,14 @@ def test_a_search_by_time_meets_a_file_of_another_queue(store: HandmadeStore) ->
         assert (row["messages"], row["physical_offset"]) == (20, store.of("Orders", 1)[60].offset)
         assert row["queue_offset"] == 60
         assert row["error"].endswith("other queues (20 of them), the first to one of Orders/1")
+
+
+def test_of_a_log_searched_in_part_the_number_is_the_least(tmp_path: Path) -> None:
+    """Nobody looks further than into the last segments for a queue without files."""
+    store = healthy_store().write(tmp_path / "store")
+    lost = len(store.of("Payments", 1))
+    shutil.rmtree(store.root / "consumequeue/Payments/1")
+    done = rmq("query-offset", store.root, "Payments", 1, 0, "--json")
+    (row,) = json.loads(done.stdout)["summary"]["not_covered"]
+    assert row["messages"] < lost
+    assert row["error"].startswith(f"at least {row['messages']} messages of the queue lie in the log")

@@ -23,6 +23,8 @@ COLUMNS = [
     Column("line", right=True),
     Column("message", shrinks=True),
 ]
+HALF_COLUMNS = [Column("transaction_id") if one.key == "uniq_key" else one for one in COLUMNS]
+"""the id is what a commit or a rollback takes"""
 CSV_COLUMNS = (
     "type", "status", "topic", "queue_id", "queue_offset", "physical_offset", "offset_msg_id", "uniq_key",
     "line", "message",

@@ -169,7 +169,7 @@ def command(
     due: a broker, an application, store get --group. A half message waits for store commit or store rollback
     with its transaction_id. Exit code 1: some were refused; 4: the system did not write.
     """
-    from rmqtool.cli.messagestore.acks import COLUMNS, CSV_COLUMNS, SCHEMA, Acks
+    from rmqtool.cli.messagestore.acks import COLUMNS, CSV_COLUMNS, HALF_COLUMNS, SCHEMA, Acks
     from rmqtool.cli.messagestore.line_input import LineInput
     from rmqtool.output.rows import cut_short
     from rmqtool.store.coverage import Incomplete
@@ -185,7 +185,7 @@ def command(
     with (
         Stop() as stop,
         open_engine(context, path, engine, release=version.release, config=config) as store,
-        context.rows(SCHEMA, COLUMNS, csv_columns=csv_columns) as rows,
+        context.rows(SCHEMA, HALF_COLUMNS if way.half else COLUMNS, csv_columns=csv_columns) as rows,
     ):
         stop.defer()
         if one is not None:
