@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.check.unmatched_units import RecordsAt, expected_slot
 from rmqtool.errors import RmqtoolError
@@ -89,12 +88,24 @@ class LightOrder:
                     raw = after.window(at, window.size)
                     kept = raw[: _whole_units(raw.size)].view(UNIT)
                     then[: len(kept)] = kept
-                # what a size should be the verification of the result knows
-                there = (then["size"] > 0) & (then["size"] != PRE_BLANK_SIZE)
-                same = (was["physical_offset"] == then["physical_offset"]) & there
-                if (self._leads(was) & ~same).any():
+                same = was["physical_offset"] == then["physical_offset"]
+                resized = same & (was["size"] != then["size"]) & self._leads(was)
+                if (self._leads(was) & ~same).any() or not self._put_right(then[resized]):
                     return True
         return False
+
+    def _put_right(self, units: npt.NDArray[np.void]) -> bool:
+        """Whether entries whose size alone was changed have that of the result's records."""
+        if not len(units):
+            return True
+        self.looked += len(units)
+        if self.looked > _MOST:
+            return False
+        with closing(OpenFiles(self.access)) as files:
+            records = RecordsAt(self.result.segments, files)
+            found = [records.get(offset) for offset in units["physical_offset"].tolist()]
+        sizes = units["size"].tolist()
+        return all(one is not None and one.size == size for one, size in zip(found, sizes, strict=True))
 
     def _leads(self, units: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
         """Which of these units lead into the log, up to its last record."""
