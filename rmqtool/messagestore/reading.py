@@ -139,9 +139,14 @@ class Reader:
                 if view.min_offset == floor:
                     raise
                 continue  # what was read has expired meanwhile
-            # a broker sends a consumer behind what is left of the file then
-            if answer.status is not GetMessageStatus.OFFSET_FOUND_NULL or view.min_offset == floor:
+            low, delivered = view.min_offset, answer.delivered
+            if low == floor:
                 return answer, found
+            if floor <= offset < low:  # nobody is sent past what has gone meanwhile without a word
+                if delivered and delivered[0].queue_offset <= offset and len(found) == len(delivered):
+                    return answer, found
+            elif answer.status is not GetMessageStatus.OFFSET_FOUND_NULL:
+                return answer, found  # else a broker sends a consumer behind what is left of the file
 
     def get(
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool

@@ -286,7 +286,7 @@ def test_describe_incomplete() -> None:
 
 def test_describe_spans_of_time() -> None:
     assert describe({"complete": True, "halves": 2, "oldest_ms": 215_190_717}) == (
-        "2 halves. Oldest 2d11h. Complete."
+        "2 half messages. Oldest 2d11h. Complete."
     )
 
 
