@@ -33,6 +33,7 @@ def test_the_examples_run(
     lines += ("b'order 3'", "2 1", "[('billing', 0, 1)", "handled ['order-2']")
     lines += ("SCHEDULE_TOPIC_XXXX 0", "b'in a second' 1", "(0, 2)", "(0, 3)")
     lines += ("[0, 1] 1", "[(0, b'one'), (1, b'two')]", "Parent (0, 1)")
+    lines += ("PUT_OK True", "b'to both'")
     assert [line for line in lines if line not in shown] == []
 
 
