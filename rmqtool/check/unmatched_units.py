@@ -193,6 +193,9 @@ class UnitCheck:
         for name, value in wanted.items():
             if int(unit[name]) != value:
                 return {"code": "BCQ-FIELD", "part": name, "expected": value, "found": int(unit[name])}
+        if base != record.queue_offset:  # from which clients count (`MessageDecoder#decodeMessage`)
+            stated = {"expected": base, "found": record.queue_offset}
+            return {"code": "BCQ-OFFSET", "part": "queue_offset", **stated}
         return None
 
 
