@@ -230,3 +230,12 @@ def test_a_wrong_size_among_shifted_entries(tmp_path: Path) -> None:
     rows = rmq("verify", store.root, "--format", "ndjson").of_type("finding")
     found = {(row["code"], row["queue_offset"], row["length"]) for row in rows if row["severity"] == "error"}
     assert found == {("CQ-SHIFT", 10, 200), ("CQ-SIZE", 15, 20)}
+
+
+def test_a_commitlog_directory_of_a_whole_store_has_no_lost_queues(tmp_path: Path) -> None:
+    """Its topics are known from the settings beside it; its queues were not given, so none is missed."""
+    root = fixtures.open_golden("v498-basic", tmp_path).path
+    reported = rmq("verify", root / "commitlog", "--format", "ndjson")
+    assert reported.exit_code == 0, reported.stdout
+    about = {row["code"] for row in reported.of_type("finding") if row["code"].startswith("X-")}
+    assert about == {"X-NO-QUEUES"}
