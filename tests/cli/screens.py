@@ -13,10 +13,14 @@ from threading import Thread
 from unittest import mock
 
 from rmqtool.cli.main import run
+from rmqtool.output import progress
 
 
 def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
-    """Exit code, and all that was shown on a terminal of `width` columns, both streams, as it scrolled by."""
+    """Exit code, and all that was shown on a terminal of `width` columns, both streams, as it scrolled by.
+
+    Without progress, which a busy machine shows and an idle one does not.
+    """
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, width, 0, 0))
     seen: list[bytes] = []
@@ -29,6 +33,7 @@ def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
             mock.patch.dict(os.environ, unset, clear=True),
             mock.patch.object(sys, "stdout", terminal),
             mock.patch.object(sys, "stderr", terminal),
+            mock.patch.object(progress, "PATIENCE", float("inf")),
         ):
             code = run([str(word) for word in words])
     finally:
