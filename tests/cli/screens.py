@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import math
 import os
 import pty
 import struct
@@ -29,6 +30,9 @@ def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
             mock.patch.dict(os.environ, unset, clear=True),
             mock.patch.object(sys, "stdout", terminal),
             mock.patch.object(sys, "stderr", terminal),
+            # how fast the machine is decides neither when columns settle nor whether there is a bar
+            mock.patch("rmqtool.output.tablerows.PATIENCE", math.inf),
+            mock.patch("rmqtool.output.progress.PATIENCE", math.inf),
         ):
             code = run([str(word) for word in words])
     finally:
