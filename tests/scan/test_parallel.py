@@ -232,7 +232,7 @@ def test_no_more_threads_than_memory_is_for() -> None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """None is left behind because the machine is slow: `no_thread_is_left` holds all of them to their end."""
-    monkeypatch.setattr(parallel, "_PATIENCE", 60.0)
+    monkeypatch.setattr(parallel, "PATIENCE", 60.0)
 
 
 @pytest.mark.usefixtures("patient")
@@ -277,7 +277,7 @@ def test_a_worker_that_yields_nothing_stops_too() -> None:
 
 
 def test_one_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_PATIENCE", 0.05)
+    monkeypatch.setattr(parallel, "PATIENCE", 0.05)
     release, before = threading.Event(), threading.active_count()
 
     def work(item: int, lane: WorkerContext) -> Iterator[int]:
