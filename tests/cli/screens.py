@@ -20,7 +20,7 @@ from rmqtool.output import progress, tablerows
 def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
     """Exit code, and all that was shown on a terminal of `width` columns, both streams, as it scrolled by.
 
-    Without progress, which a busy machine shows and an idle one does not; and columns of tables are as wide as
+    Without progress, which a busy machine shows and an idle one does not; columns of tables are as wide as
     their first rows, however long these take.
     """
     main, side = pty.openpty()
