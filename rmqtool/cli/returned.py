@@ -90,7 +90,7 @@ def list_returned(
             exported = {}
             if target is not None:
                 chosen = MessageFilter(topics=returned_topics(kind, groups))
-                again = (found.places(), Resent(opened)) if options.to_origin else ()
+                again = (found.places(), Resent(opened, kind)) if options.to_origin else ()
                 exported = {"exported": write_replay(opened, target, replace(reading), chosen, *again)}
             rows.finish(found.summary() | exported | coverage([*left, *found.left]))
     if options.to_origin and found.without_origin:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from formats import properties as props
 from formats.commitlog import Message, magic_of, record_size
 from formats.java import java_utf8_encode
+from rmqtool.query.views.returned import ORIGINS
 
 if TYPE_CHECKING:
     from rmqtool.store.layout import Store
@@ -26,15 +27,16 @@ class Resent:
     one a message was first sent to is nowhere stored.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._topics = store.topics
+    def __init__(self, store: Store, kind: str) -> None:
+        """kind: `retry` or `dlq`."""
+        self._topics, self._origins = store.topics, ORIGINS[kind]
         self._turn = count()
 
     def __call__(self, record: bytes) -> bytes:
         """The record for the topic that it came from; one that names none is as it was."""
         message = Message.parse(record)
         given = props.decode(message.properties)
-        topic = given.get(props.DLQ_ORIGIN_TOPIC) or given.get(props.RETRY_TOPIC)
+        topic = next((given[name] for name in self._origins if given.get(name)), None)
         if not topic:
             return record
         message.topic, message.magic = java_utf8_encode(topic), magic_of(topic)

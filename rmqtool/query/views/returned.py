@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 PREFIXES = {"retry": RETRY_PREFIX, "dlq": DLQ_PREFIX}
+ORIGINS = {"retry": (RETRY_TOPIC,), "dlq": (DLQ_ORIGIN_TOPIC, RETRY_TOPIC)}
+"""properties that say where a message came from; the first that is there counts"""
 _COLUMNS = (
     "physical_offset", "topic", "queue_id", "queue_offset", "store_timestamp", "born_timestamp",
     "reconsume_times", "uniq_key", "keys", "properties",
@@ -62,10 +64,10 @@ class Returned:
         topics = returned_topics(self.kind, self.groups)
         shown = [one for one in _COLUMNS if one != "properties"]
         for batch in records_of(self.store, topics, _COLUMNS, self.reading, self.left):
-            given = [property_of(batch, name) for name in (DLQ_ORIGIN_TOPIC, RETRY_TOPIC)]
+            given = [property_of(batch, name) for name in ORIGINS[self.kind]]
             ids = [property_of(batch, name) for name in (DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID)]
             if self.kind == "retry":
-                given, ids = given[1:], ids[1:]
+                ids = ids[1:]
             for row, one in enumerate(batch.select(shown).to_pylist()):
                 group = one.pop("topic").removeprefix(prefix)
                 offset = reached.get((prefix + group, one["queue_id"]))
