@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import stat
 import subprocess
@@ -38,7 +39,10 @@ class Result:
 
 
 def rmq(*args: object, stdin: str = "") -> Result:
-    """Run a command in this process, through the same error boundary as the real one."""
+    """Run a command in this process, through the same error boundary as the real one.
+
+    Columns of tables are as wide as their first rows, however long a busy machine takes over those.
+    """
     from rmqtool.cli.main import run
 
     out, err = _stream(), _stream()
@@ -46,6 +50,7 @@ def rmq(*args: object, stdin: str = "") -> Result:
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
+        mock.patch("rmqtool.output.tablerows.PATIENCE", math.inf),
     ):
         exit_code = run([str(argument) for argument in args])
         out.flush()

@@ -116,13 +116,13 @@ def announce(about: str, steps: list[Step]) -> None:
 
 
 def checks() -> list[Step]:
-    """What reads the source; kernels are compiled meanwhile, once for all processes with tests."""
+    """What reads the source; kernels and tests are compiled meanwhile, once for all processes with tests."""
     ruff = BIN / "ruff"
     kernels = (BIN / "python", "-m", "tests.warm")
     return [
         Step("lint", "1 s", (ruff, "check", "."), ".venv/bin/ruff check ."),
         Step("format", "1 s", (ruff, "format", "--check", "."), ".venv/bin/ruff format ."),
-        Step("types", "30 s, and the kernels are compiled", (BIN / "mypy",), ".venv/bin/mypy", kernels),
+        Step("types", "30 s; kernels and tests are compiled", (BIN / "mypy",), ".venv/bin/mypy", kernels),
     ]
 
 

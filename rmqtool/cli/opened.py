@@ -37,6 +37,7 @@ def open_store(
     from rmqtool.store.kinds import FileKind
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import probe
+    from rmqtool.store.partial import refuse_partial
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
     place = resolve_store(path, options)
@@ -52,6 +53,8 @@ def open_store(
         raise UsageError(f"{opened.given} is a replayable file of an export, not a store; dump lists it")
     for note in opened.notes:
         context.console.note(note)
+    if changing:
+        refuse_partial(opened)
     if not changing and _has_marker(opened):
         _warn_of_marker(context, opened)
     state = probe(opened.lock_path)

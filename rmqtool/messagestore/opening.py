@@ -30,6 +30,7 @@ from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
+from rmqtool.store.partial import refuse_partial
 from rmqtool.store.releases import RELEASES
 from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.writing import make_directories, way_to
@@ -99,6 +100,7 @@ def start_store(
     refuse_odd_places(str(root), places.held)
     held = stack.enter_context(hold(root))
     store = Store.open(root, commitlog_roots=places.elsewhere(root), config=settings.config)
+    refuse_partial(store)
     places.check(store)
     store = held_store(store, places.at)
     version = release or _release_of(store)

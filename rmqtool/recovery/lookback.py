@@ -76,7 +76,8 @@ class LookBack:
     def take(self, start: ObservedStart) -> Looked:
         """Adds what the files in front hold to what the start has seen. The youngest are read first."""
         files = start.loaded[: start.first_file]
-        wanted = [one for one in reversed(files) if one.path not in self._seen and one.file is not None]
+        there = [one for one in files if one.file is not None and one.file.absent is None]
+        wanted = [one for one in reversed(there) if one.path not in self._seen]
         try:
             self._read([one for one in wanted if self._may_read(one.file)], start)
         except BudgetEndedError:

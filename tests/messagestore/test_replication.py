@@ -237,7 +237,7 @@ def test_reports_in_pieces_and_many_at_once(tmp_path: Path) -> None:
             for one in struct.pack(">qq", 0, store.end)[:13]:
                 peer.sendall(bytes([one]))
                 time.sleep(0.002)
-            assert [offset for _, offset in store.slaves] == [0]
+            until(lambda: [offset for _, offset in store.slaves] == [0])
             peer.sendall(struct.pack(">qq", 0, store.end)[13:])
             until(lambda: [offset for _, offset in store.slaves] == [store.end])
 
