@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
+from rmqtool.scan.earlier_life import BEHIND, FRONT, HEAD, Times, begins_record, is_left_over
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailContent
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, CrcState, Field, Status, Stop
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rmqtool.scan.sound import SoundRuns
     from rmqtool.store.bytes import ByteSource
 
+    Mask = npt.NDArray[np.bool_]
+
 STEP = 4 << 20
 """bytes that are searched before the file is asked again whether a hole follows"""
 
@@ -36,7 +39,10 @@ _LEADING_ZEROS = 3
 """with so many zero bytes of its total size a record may begin"""
 
 _BELIEVED = 64
-"""last records of a run, the newest whole one of which tells how old what follows may be"""
+"""last records of a run, the newest whole ones of which tell how old what follows may be"""
+
+_LOOK_BACK = 4 << 20
+"""bytes in front of where a scan began in which it looks for such records, if it has not met enough"""
 
 BATCH_ROWS = 16_384
 """records in one `Records` event: 3.5 MiB of rows, small enough to stay in a shared cache"""
@@ -92,6 +98,8 @@ class SegmentScan:
         self._checks = int(checks)
         self._active = active
         self._timestamp = previous_timestamp
+        self._front: list[Times] = [] if previous_timestamp is None else [Times(previous_timestamp, None)]
+        self._unseen = 0, start
         self._shift = 0
         self._keep_stale = keep_stale
         self._past_blanks = past_blanks
@@ -171,6 +179,7 @@ class SegmentScan:
         """Records that `sums` takes from `position` on; where they end."""
         while sums is not None and (found := self._sound(sums, position)) is not None:
             position, self._timestamp, self._shift = found.end, found.last_time, 0
+            self._front, self._unseen = [], (found.start, found.end)
             yield found
         return position
 
@@ -244,14 +253,14 @@ class SegmentScan:
 
     def _remember(self, records: Records) -> None:
         rows = records.rows[-_BELIEVED:]
-        places = self._base + rows[:, Field.POSITION]
         # one damaged record does not tell how old the others may be
-        own = (rows[:, Field.STORED_PHYSICAL_OFFSET] == places) & (rows[:, Field.CRC_STATE] != CrcState.BAD)
+        own = self._own(rows) & (rows[:, Field.CRC_STATE] != CrcState.BAD)
         last = records.rows[-1]
+        if not own.any() and (self._timestamp is None or len(rows) > 1):  # a segment of another place
+            own[:] = True
         if own.any():
-            self._timestamp = int(rows[own][-1, Field.STORE_TIMESTAMP])
-        elif self._timestamp is None or len(rows) > 1:  # a segment of another place
-            self._timestamp = int(last[Field.STORE_TIMESTAMP])
+            self._front = [*self._front, *_times(rows[own][-FRONT:])][-FRONT:]
+            self._timestamp = self._front[-1].store
         stored = int(last[Field.STORED_PHYSICAL_OFFSET])
         # no copied or renamed file gives a negative offset, and the distance would leave int64
         self._shift = stored - self._base - int(last[Field.POSITION]) if stored >= 0 else 0
@@ -271,7 +280,7 @@ class SegmentScan:
             if self._active:
                 return Tail(position, rest, TailContent.GARBAGE, 0, stop, expected, found), self._size
             return Gap(position, rest, stop, expected, found), self._size
-        if self._active and not self._keep_stale and self._is_stale(kind, stop):
+        if self._active and not self._keep_stale and self._is_stale(kind, stop, position, place):
             if stop is Stop.BLANK:
                 return Blank(position, rest, found), self._size
             count = self._count_records(place)
@@ -293,7 +302,9 @@ class SegmentScan:
         if not (self._past_blanks or self._false_blanks):
             return None, whole
         behind = self._own_behind(blank)
-        if behind is not None and (self._past_blanks or not self._is_stale(Stop.ROWS_FULL, stop)):
+        if behind is not None and (
+            self._past_blanks or not self._is_stale(Stop.ROWS_FULL, stop, blank, behind)
+        ):
             return behind, whole
         size = self._size_under(blank) if behind is None else None
         return (None, whole) if size is None else (blank + size, size)
@@ -420,23 +431,74 @@ class SegmentScan:
             return stop is Stop.BLANK
         return int(records.rows[0, Field.STORED_PHYSICAL_OFFSET]) - self._base - behind == shift
 
-    def _is_stale(self, kind: Stop, stop: Stop) -> bool:
-        """Older than what lies before it? So is a filler behind zeros, with no segment behind it."""
+    def _is_stale(self, kind: Stop, stop: Stop, position: int, place: int) -> bool:
+        """Is what begins at `place` older than what ends at `position`? A filler is, behind zeros."""
         if kind is Stop.BLANK:
             return stop is Stop.ZERO
         if self._timestamp is None:
             return False
-        return int(self._scratch[0, Field.STORE_TIMESTAMP]) < self._timestamp
+        length, behind = place - position, self._behind_times(place)
+        if not is_left_over(self._front_times(), behind, length):
+            return False
+        # at the start of a file an earlier life has a record, too, and where a filler is of this life
+        alike = position == 0 or stop is Stop.BLANK
+        return alike or not begins_record(self._head(position), self._base + position, length)
+
+    def _behind_times(self, place: int) -> list[Times]:
+        """Of the first records behind a gap, of which the first is in `_scratch`."""
+        found: list[Times] = []
+        first, seen = _times(self._scratch), 0
+        for run in self._frames(place, BEHIND):
+            found += _times(run.rows[self._own(run.rows)])
+            seen += len(run.rows)
+            if seen >= BEHIND:
+                break
+        return found[:BEHIND] or first
+
+    def _front_times(self) -> list[Times]:
+        """Of the last records; those in front of where the scan began, or passed by their sums, are read."""
+        start, end = self._unseen
+        if len(self._front) < FRONT and start < end:
+            found: list[Times] = []
+            for run in self._frames(max(start, end - _LOOK_BACK), BATCH_ROWS):
+                rows = run.rows[run.rows[:, Field.POSITION] < end]
+                found = [*found, *_times(rows[self._own(rows)][-FRONT:])][-FRONT:]
+                if len(rows) < len(run.rows):
+                    break
+            self._front, self._unseen = [*found, *self._front][-FRONT:], (0, 0)
+        return self._front
+
+    def _own(self, rows: npt.NDArray[np.int64]) -> Mask:
+        """Which of the records lie where they say."""
+        own: npt.NDArray[np.bool_] = (
+            rows[:, Field.STORED_PHYSICAL_OFFSET] == self._base + rows[:, Field.POSITION]
+        )
+        return own
+
+    def _head(self, position: int) -> bytes:
+        while True:
+            window, origin = self._windows.at(position, HEAD)
+            head = window[position - origin :][:HEAD].tobytes()
+            if not self._windows.had_fault():
+                return head
 
     def _count_records(self, position: int) -> int:
+        return sum(len(run.rows) for run in self._frames(position, 1024))
+
+    def _frames(self, position: int, batch_rows: int) -> Iterator[Records]:
+        """All records from a position on, whatever their age."""
         inner = SegmentScan(
             self._source,
             self._base,
             checks=Check.FRAME,
             keep_stale=True,
             start=position,
-            batch_rows=1024,
+            batch_rows=batch_rows,
             kernels=self._kernels,
             stop=self._stop,
         )
-        return sum(len(event.rows) for event in inner if isinstance(event, Records))
+        return (event for event in inner if isinstance(event, Records))
+
+
+def _times(rows: npt.NDArray[np.int64]) -> list[Times]:
+    return [Times(*one) for one in rows[:, [Field.STORE_TIMESTAMP, Field.BORN_TIMESTAMP]].tolist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from random import Random
@@ -288,7 +289,7 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
     made, target = asked.made, asked.work / "kept"
     done = asked.ask("recover", made.root, "--output", target, "--apply", "--json")
     if not target.exists():
-        if made.intact:
+        if made.intact and not _blocked(made, done):
             asked.breaks("keep-refused", f"exit {done.exit_code} {done.stderr.strip()[-250:]}")
         return
     summary = document(done).get("summary", {})
@@ -318,6 +319,12 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         named = ("path", "why", "message")
         first = {name: str(one.get(name))[:150] for one in changes[:1] for name in named}
         asked.breaks("keep-again", f"exit {second.exit_code}, {len(changes)} changes, {first}")
+
+
+def _blocked(made: Compound, done: Result) -> bool:
+    """Whether a directory is meant to be mounted or moved away first, and is none indeed."""
+    found = re.search(r": (\S+) is no directory: move it away, or mount", done.stderr)
+    return done.exit_code == 1 and found is not None and not (made.root / found[1]).is_dir()
 
 
 def _remains(summary: dict[str, Any]) -> list[str]:

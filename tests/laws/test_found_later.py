@@ -11,7 +11,7 @@ import pytest
 from fixtures import strict
 from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
-from fixtures.stores import HandmadeStore, healthy_store
+from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
 from rmqtool.store.kinds import CONFIG_NAMES
@@ -927,3 +927,39 @@ def test_a_record_that_lies_where_queues_are_in_a_database(field: str, tmp_path:
     assert strict.carve(tmp_path / "out")[one.offset].raw == record
     again = json.loads(rmq("recover", tmp_path / "out", *given).stdout)
     assert again["rows"] == []
+
+
+@pytest.mark.parametrize("sys_flag", [PREPARED, ROLLBACK])
+def test_a_record_without_an_entry_that_states_a_queue_offset_lies(sys_flag: int, tmp_path: Path) -> None:
+    """48518: no release gives it one; the plan that puts a filler there was refused."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+        if number == 9:
+            store.put("Orders", b"half", sys_flag=sys_flag, queue_offset=2048)
+    store.write(tmp_path / "store")
+    lost = store.stored[4]
+    store.patch(*store.segment(lost.offset), bytes(lost.size))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert all(made[one.offset].raw == one.placed.data for one in store.of("Orders") if one is not lost)
+
+
+def test_queues_that_begin_late_keep_what_they_have_in_front_of_a_hole(tmp_path: Path) -> None:
+    """51147: nothing accounts for what their first records miss, and the hole had room for all of it."""
+    store = HandmadeStore()
+    queues = 6
+    for queue in range(queues):
+        store.begin_queue_at("Orders", queue, 20 + queue)
+    for number in range(60):
+        store.put("Orders", b"body %d" % number, queue_id=number % queues)
+    store.write(tmp_path / "store")
+    lost = store.stored[21:55]
+    for one in lost:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    for one in [*store.stored[:21], *store.stored[55:]]:
+        assert made[one.offset].raw == one.placed.data

@@ -22,7 +22,7 @@ from fixtures.builder import (
 from formats.commitlog import MESSAGE_MAGIC_CODE, Blank, encode_message
 from rmqtool.scan.events import Blank as BlankEvent
 from rmqtool.scan.events import End, Gap, Tail, TailContent
-from rmqtool.scan.fields import CrcState, Field, Stop
+from rmqtool.scan.fields import OFF_STORE_TIMESTAMP, CrcState, Field, Stop
 from rmqtool.store.access import open_source
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.mapped import MappedSource
@@ -384,7 +384,8 @@ def rewritten(kept: int, fresh: list[int], old: int = 12) -> tuple[bytes, Handma
     for record in before.records[:kept]:
         log.put_raw(record.data)
     for number, size in enumerate(fresh):
-        log.put("TopicTest", b"n" * size, store_timestamp=FIRST_TIME + 100_000 + number)
+        then = FIRST_TIME + 100_000 + number
+        log.put("TopicTest", b"n" * size, store_timestamp=then, born_timestamp=then - 1)
     end = log.end_offset - BASE
     data = bytes(log.segments[BASE]) + whole[end:]
     return data, log, len([one for one in before.records if one.physical_offset - BASE >= end])
@@ -410,6 +411,57 @@ def test_a_tail_is_stale_only_behind_newer_records(kernels: ModuleType) -> None:
     assert [type(event) for event in others(events)] == [Gap, Tail]
     assert others(events, Tail)[0].content is TailContent.ZERO
     assert len(messages(events)) == 7
+
+
+def times_at(data: bytes, spans: list[tuple[int, int]], **store: int) -> bytes:
+    """With these store times, by the number of the record."""
+    for number, then in store.items():
+        at = spans[int(number[1:])][0] + OFF_STORE_TIMESTAMP
+        data = overwrite(data, at, then.to_bytes(8, "big")).data
+    return data
+
+
+@pytest.mark.parametrize("header", ["size", "magic", "place", "all"])
+@pytest.mark.parametrize(
+    "lies", [{"r2": FIRST_TIME + 70}, {"r4": FIRST_TIME - 9}, {"r2": FIRST_TIME + (1 << 40), "r5": 0}]
+)
+def test_a_false_store_time_hides_no_record(kernels: ModuleType, header: str, lies: dict[str, int]) -> None:
+    """48518: beside a damaged record it made the rest of the last segment look like an earlier life."""
+    log, whole = handmade([60] * 8, rolled=False)
+    spans = spans_of(log)
+    start = spans[3][0]
+    damages = {
+        "size": [(start, b"\0\0\0\7")],
+        "magic": [(start + 4, b"\0\0\0\7")],
+        "place": [(start + 28, b"\7" * 8), (start + 4, b"\7")],
+        "all": [(start, b"\7" * 91)],
+    }
+    data = times_at(whole, spans, **lies)
+    for at, junk in damages[header]:
+        data = overwrite(data, at, junk).data
+    assert messages(scan(data, kernels, BASE)) == spans[:3] + spans[4:]
+
+
+@pytest.mark.parametrize("lies", [{"r5": FIRST_TIME}, {"r5": 1 << 62}])
+def test_a_stale_tail_behind_a_false_store_time(kernels: ModuleType, lies: dict[str, int]) -> None:
+    data, log, behind = rewritten(3, [7, 200, 9])
+    data = times_at(data, spans_of(log), **lies)
+    tail = one_tail(scan(data, kernels, BASE))
+    assert (tail.content, tail.records) == (TailContent.STALE, behind)
+
+
+@pytest.mark.parametrize("start", [1, 3])
+def test_a_scan_from_the_middle_looks_back_for_what_is_stale(kernels: ModuleType, start: int) -> None:
+    """What stands in front of where it begins says so, as it does to a scan of the whole segment."""
+    log, whole = handmade([60] * 8, rolled=False)
+    spans = spans_of(log)
+    false = times_at(whole, spans, r3=FIRST_TIME + (1 << 40))
+    false = overwrite(false, spans[4][0], b"\7" * 91).data
+    assert messages(scan(false, kernels, BASE, start=spans[start][0])) == spans[start:4] + spans[5:]
+    data, log, _ = rewritten(3, [7, 200, 9])
+    fresh = spans_of(log)
+    (tail,) = others(scan(data, kernels, BASE, start=fresh[-1][0]))
+    assert tail.content is TailContent.STALE
 
 
 def test_stale_by_what_the_segment_before_says(kernels: ModuleType) -> None:

@@ -401,15 +401,29 @@ def _put_in_order(
 
 
 def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> list[int]:
-    """The parts, by number, that keep the most records in order."""
+    """The parts, by number, that keep the most records in order.
+
+    Where nothing accounts for what a queue misses in front, its first records lie, unless enough agree.
+    """
     most = BATCH if batch else 1
     links = []
-    for part in parts:
-        at_begin = begin > 0 or room.takes(part.first, begin, part.start, batch=batch)
+    for part, agree in zip(parts, _agreeing(parts), strict=True):
+        at_begin = begin > 0 or agree > SHORT or room.takes(part.first, begin, part.start, batch=batch)
         alone = part.count if at_begin else part.count - part.first - 1
         front, behind = room.until(part.start) * most, room.until(part.start + 1) * most
         links.append(Link(part.first, part.last, part.count, alone, front, behind))
     return heaviest(links)
+
+
+def _agreeing(parts: list[Run]) -> list[int]:
+    """How many records there are in the row of neighbouring queue offsets that each part is in."""
+    rows: list[list[Run]] = []
+    for part in parts:
+        if rows and rows[-1][-1].last + 1 == part.first:
+            rows[-1].append(part)
+        else:
+            rows.append([part])
+    return [sum(one.count for one in row) for row in rows for _ in row]
 
 
 def _find_missing(order: Order, key: QueueKey, fronts: Fronts, begin: int, *, batch: bool) -> None:

@@ -57,8 +57,10 @@ class Evidence:
         for one in self.changed:
             slot = _slot(one)
             units = self._pointing.get(one.physical_offset, ())
-            if one.sys_flag & _TYPE in _WITHOUT_UNIT and self._only_type(one):
-                continue
+            if one.sys_flag & _TYPE in _WITHOUT_UNIT and (
+                (one.queue_offset and slot not in units) or self._only_type(one)
+            ):
+                continue  # no release gives a record without a unit a queue offset
             if slot in units or not (units or self._contradicted(one) or self._put_right(one)):
                 yield one
 
