@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
 
-_MOST = 1024
+MOST = 1024
 """queue files that stay mapped, and segments"""
 _FOUND = GetMessageStatus.FOUND
 _unit = Flat(Unit).unpack_from
@@ -57,7 +57,7 @@ class AtHand:
         self._queues, self._topics, self._got = start.queues, topics, statistics.got
         self._dispatching, self._limit = dispatching, dispatching.limit
         self._hot = limits.hot if limits.in_memory[1] > 0 else -1
-        self._held = HeldFiles(at, _MOST)
+        self._held = HeldFiles(at, MOST)
         self._units: dict[tuple[AnyQueue, int], tuple[MappedFile, memoryview]] = {}
         self._segments: dict[int, Segment] = {}
         self._forgotten = self._refused = 0
@@ -134,10 +134,10 @@ class AtHand:
 
     def _has_room(self, mapped: dict[Any, Any]) -> bool:
         """Whether one more is mapped; from time to time all make room for those that are asked for now."""
-        if len(mapped) < _MOST:
+        if len(mapped) < MOST:
             return True
         self._refused += 1
-        if self._refused % _MOST == 0:
+        if self._refused % MOST == 0:
             mapped.clear()
         return False
 

@@ -75,7 +75,7 @@ def test_it_answers_what_there_is(store: MessageStore) -> None:
 def test_of_many_files_the_first_are_at_hand_and_others_by_and_by(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_hand, "_MOST", 2)
+    monkeypatch.setattr(at_hand, "MOST", 2)
     low, high = store.offsets("Topic0", 0)
     store._at_hand.forget("")
     for _ in range(3):
