@@ -13,6 +13,7 @@ from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
+from rmqtool.messagestore.at_hand import AtHand
 from rmqtool.messagestore.background import Background
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -161,12 +162,20 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         )
         units = UnitFiles(folder)
         self._keys = KeyReader(folder, reader, self._dispatching, opened.index, kernels)
-        limits = settings.limits
         stored = StoredReader(
-            reader, units, start.queues, start.traits, limits, kernels, reads_slave=settings.reads_slave
+            reader,
+            units,
+            start.queues,
+            start.traits,
+            settings.limits,
+            kernels,
+            reads_slave=settings.reads_slave,
+        )
+        self._at_hand = AtHand(
+            folder.at, reader, start, settings.limits, self._dispatching, self.topics, self._statistics
         )
         self._routed_keys = RoutedKeys(self._keys, memory, self.topics)
-        self._reader = RoutedReader(stored, MemoryReader(memory, limits), self.topics)
+        self._reader = RoutedReader(stored, MemoryReader(memory, settings.limits), self.topics)
         self._expiry = Expiry(
             folder,
             opened.places,
@@ -177,14 +186,14 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._dispatching,
             reader,
             units,
+            self._at_hand,
             clock,
         )
         self._services = Services(self._engine(maker, reader, clock))
         self._why_closed: str | None = None
         self._closing = threading.Lock()
-        stack.callback(units.close)
-        stack.callback(self._keys.close)
-        stack.callback(reader.close)
+        for one in (units, self._at_hand, self._keys, reader):
+            stack.callback(one.close)
         self._state.mark_lock()
         self._state.begin()
         self._begin(stack)
@@ -354,6 +363,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         A view stays good while it is referenced, also behind the expiry of its segment; what another process
         cuts behind this call is zeros in it.
         """
+        if limit == 1 and tags is None and wait is None and self._why_closed is None:
+            one = self._at_hand.one(topic, queue_id, offset)
+            if one is not None:
+                return one
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.raw(topic, queue_id, offset, limit, wanted)
