@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rmqtool.cli.near import say_unknown_settings
 from rmqtool.cli.options import resolve_store
 from rmqtool.errors import NewerFormatError
 
@@ -40,6 +41,8 @@ def open_store(
     from rmqtool.store.partial import refuse_partial
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
+    if config is not None:
+        say_unknown_settings(context, config)
     place = resolve_store(path, options)
     with context.progress("listing") as progress:
         opened = Store.open(
