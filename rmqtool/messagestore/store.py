@@ -363,10 +363,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         A view stays good while it is referenced, also behind the expiry of its segment; what another process
         cuts behind this call is zeros in it.
         """
-        if limit == 1 and tags is None and wait is None and self._why_closed is None:
-            one = self._at_hand.one(topic, queue_id, offset)
-            if one is not None:
-                return one
+        if tags is None and wait is None and self._why_closed is None:
+            at_hand = self._at_hand.pull(topic, queue_id, offset, limit)
+            if at_hand is not None:
+                return at_hand
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.raw(topic, queue_id, offset, limit, wanted)
