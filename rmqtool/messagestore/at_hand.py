@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
 
-MOST = 1024
-"""queue files that stay mapped, and segments"""
+MOST = 128
+"""queue files that stay mapped and open, and segments; processes may often have 1024 files open"""
 _FOUND = GetMessageStatus.FOUND
 _unit = Flat(Unit).unpack_from
 _made: Any = tuple.__new__
