@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
 
-MOST = 1024
-"""queue files that stay mapped, and segments"""
+MOST = 64
+"""queue files that stay mapped, and segments; each has two descriptors, of which a process may have few"""
+SELDOM = 64
+"""how often as many as are mapped have to be refused before others get their places"""
 _FOUND = GetMessageStatus.FOUND
 _unit = Flat(Unit).unpack_from
 _made: Any = tuple.__new__
@@ -167,7 +169,7 @@ class AtHand:
         if len(mapped) < MOST:
             return True
         self._refused += 1
-        if self._refused % MOST == 0:
+        if self._refused % (MOST * SELDOM) == 0:
             mapped.clear()
         return False
 

@@ -85,6 +85,7 @@ def test_of_many_files_the_first_are_at_hand_and_others_by_and_by(
     monkeypatch.setattr(at_hand, "MOST", 2)
     low, high = store.offsets("Topic0", 0)
     store._at_hand.forget("")
+    monkeypatch.setattr(at_hand, "SELDOM", 3)
     for _ in range(3):
         for offset in range(low, high):
             assert store.get_raw("Topic0", 0, offset, 1) == pulled(store, "Topic0", 0, offset)
