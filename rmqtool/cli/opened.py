@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rmqtool.cli.near import say_unknown_settings
 from rmqtool.cli.options import resolve_store
 from rmqtool.errors import NewerFormatError
 
@@ -40,6 +41,8 @@ def open_store(
     from rmqtool.store.partial import refuse_partial
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
+    if config is not None:
+        say_unknown_settings(context, config)
     place = resolve_store(path, options)
     with context.progress("listing") as progress:
         opened = Store.open(
@@ -111,6 +114,20 @@ def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple
     """
     opened = open_store(context, path, options)
     return opened, log_left_out(context, opened)
+
+
+def open_log_and_offsets(
+    context: Context, path: str | None, options: StoreOptions, table: str | None = None
+) -> tuple[Store, list[dict[str, Any]]]:
+    """The same for a command that also needs a table of offsets; and whether that is damaged.
+
+    table: its name in `config/`, that of consumers when None.
+    """
+    from rmqtool.cli.left_out import damaged_settings
+    from rmqtool.store.consumer_offsets import offsets_file
+
+    opened, left = open_log(context, path, options)
+    return opened, [*left, *damaged_settings(opened, context, table or offsets_file(opened))]
 
 
 def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:

@@ -117,7 +117,7 @@ ASKED: dict[str, list[list[str]]] = {
     "delayed": [["STORE"]],
     "half": [["STORE"]],
     "retry": [["STORE"], ["STORE", "--to", "NEW/again.replay"]],
-    "dlq": [["STORE"], ["STORE", "--to", "NEW/dead.replay"]],
+    "dlq": [["STORE"], ["STORE", "--to", "NEW/dead.replay", "--to-origin"]],
     "trace": [["STORE", "k"]],
     "assign": [["STORE", "TopicTest", "--clients", "a,b"]],
     "diff": [["STORE", "STORE"]],
