@@ -7,12 +7,14 @@ import io
 import json
 import math
 import os
+import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -96,6 +98,23 @@ def held(root: Path) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.stdin.close()
+
+
+_PLACE = os.getpid() % 500
+_PORTS = cycle([*range(21011, 32700, 10)][_PLACE:] + [*range(21011, 32700, 10)][:_PLACE])
+
+
+def free_port(*beside: int) -> int:
+    """A port of the loopback where nobody listens, nor so far `beside` it; the next call gives another one.
+
+    It is none of those that the system gives to connections: nobody takes it before it is listened on.
+    """
+    for port in islice(_PORTS, 1000):
+        with suppress(OSError), ExitStack() as taken:
+            for one in (0, *beside):
+                taken.enter_context(socket.create_server(("127.0.0.1", port + one)))
+            return port
+    raise OSError("no free port")
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,20 @@ def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple
     return opened, log_left_out(context, opened)
 
 
+def open_log_and_offsets(
+    context: Context, path: str | None, options: StoreOptions, table: str | None = None
+) -> tuple[Store, list[dict[str, Any]]]:
+    """The same for a command that also needs a table of offsets; and whether that is damaged.
+
+    table: its name in `config/`, that of consumers when None.
+    """
+    from rmqtool.cli.left_out import damaged_settings
+    from rmqtool.store.consumer_offsets import offsets_file
+
+    opened, left = open_log(context, path, options)
+    return opened, [*left, *damaged_settings(opened, context, table or offsets_file(opened))]
+
+
 def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:
     """What of a store's log cannot be opened, as rows of `not_covered`. Raises as `open_log` does."""
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted, warned

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.opened import open_log
+from rmqtool.cli.opened import open_log_and_offsets
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -65,20 +65,17 @@ def list_returned(
     output: OutputOptions,
 ) -> ExitCode:
     """Lists them. kind: `retry` or `dlq`."""
-    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.replay_target import replay_target, write_replay
     from rmqtool.output.incident_table import columns
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.query.views.resent import Resent
     from rmqtool.query.views.returned import Returned, returned_topics
-    from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import coverage
 
     context = Context(output)
     if options.to_origin and options.to is None:
         raise UsageError("--to-origin says what is written with --to FILE")
-    opened, left = open_log(context, path, store)
-    left = [*left, *damaged_settings(opened, context, offsets_file(opened))]
+    opened, left = open_log_and_offsets(context, path, store)
     target = None if options.to is None else replay_target(options.to, [opened], force=options.force)
     groups = tuple(options.group or ())
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:

@@ -1,4 +1,4 @@
-"""Pulls of one message whose unit and record are mapped: the answer of `get_message.pull` in few steps.
+"""Pulls whose units and records are mapped: the answer of `get_message.pull` in few steps.
 
 What needs more than a look at them is left to that.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from formats.consumequeue import Unit
 from formats.primitives import Flat
 from rmqtool.broker.consume_queue import BYTES, ConsumeQueue
-from rmqtool.broker.get_message import GetMessageStatus
+from rmqtool.broker.get_message import GetMessageStatus, columns_of, hot_run
 from rmqtool.errors import VanishedError
 from rmqtool.messagestore.held_files import HeldFiles
 from rmqtool.messagestore.messages import RawResult
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
 
-MOST = 1024
-"""queue files that stay mapped, and segments"""
+MOST = 64
+"""queue files that stay mapped, and segments; each has two descriptors, of which a process may have few"""
+SELDOM = 64
+"""how often as many as are mapped have to be refused before others get their places"""
 _FOUND = GetMessageStatus.FOUND
 _unit = Flat(Unit).unpack_from
 _made: Any = tuple.__new__
@@ -56,14 +58,14 @@ class AtHand:
         self._log, self._of_log, self._segment_size = log, start.log, start.log.size
         self._queues, self._topics, self._got = start.queues, topics, statistics.got
         self._dispatching, self._limit = dispatching, dispatching.limit
-        self._hot = limits.hot if limits.in_memory[1] > 0 else -1
+        self._limits, self._hot = limits, limits.hot if limits.at_once > 0 else -1
         self._held = HeldFiles(at, MOST)
         self._units: dict[tuple[AnyQueue, int], tuple[MappedFile, memoryview]] = {}
         self._segments: dict[int, Segment] = {}
         self._forgotten = self._refused = 0
 
-    def one(self, topic: str, queue_id: int, offset: int) -> RawResult | None:
-        """A pull of at most one message from a queue offset on; None where that is not all at hand."""
+    def pull(self, topic: str, queue_id: int, offset: int, limit: int) -> RawResult | None:
+        """A pull of at most `limit` messages from a queue offset on; None where that is not all at hand."""
         dispatching, queue = self._dispatching, self._queues.get((topic, queue_id))
         done = dispatching.offset >= self._limit() and dispatching.error is None
         if not done or not isinstance(queue, ConsumeQueue) or topic in self._topics.memory:
@@ -74,9 +76,25 @@ class AtHand:
             return None
         file, units = mapped
         begin = at - file.base
-        if not 0 <= begin <= file.wrote - BYTES:
+        many = (file.wrote - begin) // BYTES
+        many = min(many, limit)
+        if begin < 0 or many < 1:
             return None
-        physical_offset, size, _ = _unit(units, begin)
+        found = self._one(units, begin) if many == 1 else self._some(offset, units, begin, many)
+        last = files.files[-1]
+        if found is None or queue.min_logical != floor:
+            return None  # the latter: what was read has expired meanwhile
+        records, size = found
+        self._got(len(records), size)
+        high = (last.base + last.wrote) // BYTES
+        answer: RawResult = _made(
+            RawResult, (_FOUND, records, offset + len(records), floor // BYTES, high, False)
+        )
+        return answer
+
+    def _one(self, units: memoryview, at: int) -> tuple[list[memoryview], int] | None:
+        """The record of a unit, and its size."""
+        physical_offset, size, _ = _unit(units, at)
         number = physical_offset // self._segment_size
         segment = self._segments.get(number) or self._map_segment(number, physical_offset)
         if segment is None:
@@ -84,21 +102,35 @@ class AtHand:
         file, maps, data = segment
         begin = physical_offset - file.base
         end = begin + size
-        if not 0 <= begin < end <= file.wrote:  # so are units that another process has cut off, zeros
+        last = self._of_log.files[-1]
+        # a unit that another process has cut off is zeros
+        if not 0 <= begin < end <= file.wrote or last.base + last.wrote - physical_offset > self._hot:
             return None
         if not maps(end):
             self._segments.pop(number, None)
             return None
-        last = self._of_log.files[-1]
-        if last.base + last.wrote - physical_offset > self._hot or queue.min_logical != floor:
-            return None  # the latter: what was read has expired meanwhile
-        last = files.files[-1]
-        high = (last.base + last.wrote) // BYTES
-        self._got(1, size)
-        answer: RawResult = _made(
-            RawResult, (_FOUND, [data[begin:end]], offset + 1, floor // BYTES, high, False)
-        )
-        return answer
+        return [data[begin:end]], size
+
+    def _some(
+        self, offset: int, units: memoryview, at: int, many: int
+    ) -> tuple[list[memoryview], int] | None:
+        """The records of neighbouring units, and their bytes."""
+        columns = columns_of(units[at : at + min(many, self._limits.at_once) * BYTES])
+        first = columns[0][0] if columns[0] else -1
+        number = first // self._segment_size
+        segment = self._segments.get(number) or self._map_segment(number, first)
+        if segment is None:
+            return None
+        file, maps, data = segment
+        base = file.base
+        run = hot_run(offset, columns, base, base + file.wrote, self._of_log.max_offset, self._limits)
+        if run is None:
+            return None
+        if not maps(run.end - base):
+            self._segments.pop(number, None)
+            return None
+        places = zip(run.offsets, run.sizes)  # noqa: B905
+        return [data[(begin := one - base) : begin + size] for one, size in places], run.size
 
     def _map_units(self, queue: ConsumeQueue, at: int) -> tuple[MappedFile, memoryview] | None:
         size, before = queue.files.size, self._forgotten
@@ -137,7 +169,7 @@ class AtHand:
         if len(mapped) < MOST:
             return True
         self._refused += 1
-        if self._refused % MOST == 0:
+        if self._refused % (MOST * SELDOM) == 0:
             mapped.clear()
         return False
 

@@ -963,3 +963,27 @@ def test_queues_that_begin_late_keep_what_they_have_in_front_of_a_hole(tmp_path:
     made = strict.carve(tmp_path / "out")
     for one in [*store.stored[:21], *store.stored[55:]]:
         assert made[one.offset].raw == one.placed.data
+
+
+def test_a_batch_with_a_wrong_queue_offset(tmp_path: Path) -> None:
+    """Clients count from it: `verify` said nothing, `doctor` saw offsets given twice, `recover` left it."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put_batch("Batches", [b"one %d" % number, b"two"])
+    attributes = {"queue.type": "BatchCQ"}
+    table = {"topicName": "Batches", "attributes": attributes, "readQueueNums": 1, "writeQueueNums": 1}
+    store.config["topics"] = {"topicConfigTable": {"Batches": table}, "dataVersion": {"counter": 1}}
+    store.write(tmp_path / "store")
+    one = store.stored[5]
+    path, position = store.segment(one.offset)
+    whole = store.read(path)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (one.queue_offset + 1024).to_bytes(8, "big"))
+    reported = rmq("verify", store.root, "--json")
+    assert reported.exit_code == 1
+    assert "BCQ-OFFSET" in reported.stdout
+    found = json.loads(rmq("doctor", store.root, "--json", "--as-version", "5.3.3").stdout)
+    assert (found["verdict"], found["already_damaged"]["messages"]) == ("damaged", 1)
+    assert "DR-OFFSETS-TWICE" not in {one["code"] for one in found["consequences"]}
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out" / path).read_bytes() == whole

@@ -1,4 +1,4 @@
-"""Pulls of one message from mapped files: what a pull of more than a look answers, or left to that."""
+"""Pulls from mapped files: what a pull of more than a look answers, or left to that."""
 
 from __future__ import annotations
 
@@ -43,18 +43,25 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield store
 
 
-def pulled(store: MessageStore, topic: str, queue_id: int, offset: int) -> RawResult:
+def pulled(store: MessageStore, topic: str, queue_id: int, offset: int, limit: int = 1) -> RawResult:
     """What the pull of more than a look answers: it takes those with a filter, which all messages pass."""
-    return store.get_raw(topic, queue_id, offset, 1, tags="*", wait=0)
+    return store.get_raw(topic, queue_id, offset, limit, tags="*", wait=0)
 
 
-@given(st.sampled_from(TOPICS), st.integers(-1, 4), st.integers(-3, 200), st.booleans())
+@given(
+    st.sampled_from(TOPICS),
+    st.integers(-1, 4),
+    st.integers(-3, 200),
+    st.sampled_from([1, 2, 5, 31, 32, 33, 400, 0, -1]),
+    st.booleans(),
+)
 def test_the_answer_is_that_of_a_pull(
-    store: MessageStore, topic: str, queue_id: int, offset: int, of_end: bool
+    store: MessageStore, topic: str, queue_id: int, offset: int, limit: int, of_end: bool
 ) -> None:
     if of_end:
         offset += store.offsets(topic, queue_id)[1] - 3
-    found, wanted = store.get_raw(topic, queue_id, offset, 1), pulled(store, topic, queue_id, offset)
+    found = store.get_raw(topic, queue_id, offset, limit)
+    wanted = pulled(store, topic, queue_id, offset, limit)
     assert found == wanted
     assert type(found) is type(wanted)
 
@@ -64,9 +71,9 @@ def test_it_answers_what_there_is(store: MessageStore) -> None:
         low, high = store.offsets(topic, queue_id)
         assert high - low > PER_FILE
         for offset in range(low, high):
-            assert store._at_hand.one(topic, queue_id, offset) == pulled(store, topic, queue_id, offset)
-        assert store._at_hand.one(topic, queue_id, low - 1) is None
-        assert store._at_hand.one(topic, queue_id, high) is None
+            assert store._at_hand.pull(topic, queue_id, offset, 1) == pulled(store, topic, queue_id, offset)
+        assert store._at_hand.pull(topic, queue_id, low - 1, 1) is None
+        assert store._at_hand.pull(topic, queue_id, high, 32) is None
     counted = store.stats().get
     store.get_raw("Topic0", 0, high - 1, 1)
     assert (store.stats().get.hit, store.stats().get.messages) == (counted.hit + 1, counted.messages + 1)
@@ -78,6 +85,7 @@ def test_of_many_files_the_first_are_at_hand_and_others_by_and_by(
     monkeypatch.setattr(at_hand, "MOST", 2)
     low, high = store.offsets("Topic0", 0)
     store._at_hand.forget("")
+    monkeypatch.setattr(at_hand, "SELDOM", 3)
     for _ in range(3):
         for offset in range(low, high):
             assert store.get_raw("Topic0", 0, offset, 1) == pulled(store, "Topic0", 0, offset)
@@ -102,16 +110,27 @@ def test_files_that_expire_are_let_go(tmp_path: Path) -> None:
         assert not [line for line in maps.splitlines() if str(tmp_path) in line and "(deleted)" in line]
 
 
+@pytest.mark.parametrize(
+    "most", [{"maxTransferCountOnMessageInMemory": 0}, {"accessMessageInMemoryMaxRatio": 0}]
+)
+def test_limits_are_those_of_a_pull(tmp_path: Path, most: dict[str, int]) -> None:
+    with open_small(tmp_path, maxTransferBytesOnMessageInMemory=3000, **most) as store:
+        store.put_many([Message("T", b"x" * 1000, queue_id=0) for _ in range(12)])
+        for limit in (1, 2, 12):
+            assert store.get_raw("T", 0, 3, limit) == pulled(store, "T", 0, 3, limit)
+
+
+@pytest.mark.parametrize("limit", [1, 32])
 @pytest.mark.parametrize("file", ["commitlog", "consumequeue/T/0"])
-def test_what_another_process_cut_is_an_error(tmp_path: Path, file: str) -> None:
+def test_what_another_process_cut_is_an_error(tmp_path: Path, file: str, limit: int) -> None:
     with open_small(tmp_path, mappedFileSizeCommitLog=1 << 20, mappedFileSizeConsumeQueue=20000) as store:
         store.put_many([Message("T", b"x" * 1000, queue_id=0) for _ in range(800)])
-        assert len(store.get_raw("T", 0, 799, 1).records) == 1
+        assert len(store.get_raw("T", 0, 760, limit).records) == limit
         path = min((tmp_path / file).iterdir())
         size = path.stat().st_size
         os.truncate(path, 8192)
         with pytest.raises(StoreIOError, match="another process cut it"):
-            store.get_raw("T", 0, 799, 1)
+            store.get_raw("T", 0, 760, limit)
         assert len(store.get_raw("T", 0, 1, 1).records) == 1
         os.truncate(path, size)
 
