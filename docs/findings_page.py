@@ -59,7 +59,7 @@ def page() -> str:
         ]
         parts.append(f"## {title}\n\n| code | severity | meaning | next |\n| --- | --- | --- | --- |\n")
         for entry in sorted(entries, key=lambda one: one.code):
-            sentence = entry.sentence.replace("{", "&lt;").replace("}", "&gt;").replace("|", "\\|")
+            sentence = entry.of_many.replace("{", "&lt;").replace("}", "&gt;").replace("|", "\\|")
             anchor = f'<a id="{entry.anchor}"></a>`{entry.code}`'
             parts.append(f"| {anchor} | {entry.severity} | {sentence} | {entry.hint} |\n")
         parts.append("\n")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
+import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,7 +41,10 @@ class Result:
 
 
 def rmq(*args: object, stdin: str = "") -> Result:
-    """Run a command in this process, through the same error boundary as the real one."""
+    """Run a command in this process, through the same error boundary as the real one.
+
+    Columns of tables are as wide as their first rows, however long a busy machine takes over those.
+    """
     from rmqtool.cli.main import run
 
     out, err = _stream(), _stream()
@@ -46,6 +52,7 @@ def rmq(*args: object, stdin: str = "") -> Result:
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
+        mock.patch("rmqtool.output.tablerows.PATIENCE", math.inf),
     ):
         exit_code = run([str(argument) for argument in args])
         out.flush()
@@ -91,6 +98,23 @@ def held(root: Path) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.stdin.close()
+
+
+_PLACE = os.getpid() % 500
+_PORTS = cycle([*range(21011, 32700, 10)][_PLACE:] + [*range(21011, 32700, 10)][:_PLACE])
+
+
+def free_port(*beside: int) -> int:
+    """A port of the loopback where nobody listens, nor so far `beside` it; the next call gives another one.
+
+    It is none of those that the system gives to connections: nobody takes it before it is listened on.
+    """
+    for port in islice(_PORTS, 1000):
+        with suppress(OSError), ExitStack() as taken:
+            for one in (0, *beside):
+                taken.enter_context(socket.create_server(("127.0.0.1", port + one)))
+            return port
+    raise OSError("no free port")
 
 
 @dataclass(frozen=True)

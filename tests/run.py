@@ -27,8 +27,8 @@ ENVIRONMENT = ROOT / ".venv"
 BIN = ENVIRONMENT / "bin"
 PYTEST = (BIN / "python", "-m", "pytest", "-q")
 MOST = 8
-WORKERS = ("-n", str(min((os.cpu_count() or 1) + 1, MOST)), "--dist", "loadfile")
-"""one more than there are cores: tests with real stores sleep most of the time"""
+WORKERS = ("-n", str(min((os.cpu_count() or 1) + 2, MOST)), "--dist", "loadfile")
+"""two more than there are cores: tests with real stores and those on Spark wait most of the time"""
 SLOWEST = ("--durations=20", "--durations-min=5")
 MODES = ("--fast", "--full", "--explore", "--table")
 TABLE = ROOT / "docs" / "testing.md"
@@ -116,13 +116,13 @@ def announce(about: str, steps: list[Step]) -> None:
 
 
 def checks() -> list[Step]:
-    """What reads the source; kernels are compiled meanwhile, once for all processes with tests."""
+    """What reads the source; kernels and tests are compiled meanwhile, once for all processes with tests."""
     ruff = BIN / "ruff"
     kernels = (BIN / "python", "-m", "tests.warm")
     return [
         Step("lint", "1 s", (ruff, "check", "."), ".venv/bin/ruff check ."),
         Step("format", "1 s", (ruff, "format", "--check", "."), ".venv/bin/ruff format ."),
-        Step("types", "30 s, and the kernels are compiled", (BIN / "mypy",), ".venv/bin/mypy", kernels),
+        Step("types", "30 s; kernels and tests are compiled", (BIN / "mypy",), ".venv/bin/mypy", kernels),
     ]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.queue_view import Units
 
+    Columns = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     Passes = Callable[[int, int, int], bool]
     Looked = tuple[int, tuple[int, int, int], int]
     """queue offset, physical offset, size and tags code, and messages of a unit"""
@@ -65,6 +66,12 @@ class PullLimits:
     def hot(self) -> int:
         """Bytes at the end of the log that a broker takes to be in memory."""
         return physical_memory() * self.memory_ratio // 100
+
+    @property
+    def at_once(self) -> int:
+        """Messages that a pull delivers without a look at each, at most."""
+        most_bytes, most_messages = self.in_memory
+        return most_messages if most_bytes <= _MAX_PULL_BYTES else 0
 
 
 _LIMITS = PullLimits()
@@ -225,35 +232,43 @@ def pull(
 
 
 @lru_cache(maxsize=_TOGETHER)
-def _units(number: int) -> Callable[[bytes], tuple[int, ...]]:
+def _units(number: int) -> Callable[[bytes | memoryview], tuple[int, ...]]:
     """Reads so many units: the fields of one behind those of the other."""
     return _UNIT.many(number).unpack
 
 
-def _columns(raw: bytes) -> Iterable[tuple[int, ...]]:
+def columns_of(raw: bytes | memoryview) -> Columns:
     """Physical offsets, sizes and tags codes of units."""
     number = len(raw) // _UNIT.size
     if number > _TOGETHER:
-        return zip(*_UNIT.iter_unpack(raw), strict=True)
+        offsets, sizes, codes = zip(*_UNIT.iter_unpack(raw), strict=True)
+        return offsets, sizes, codes
     fields = _units(number)(raw)
     return fields[::3], fields[1::3], fields[2::3]
 
 
 def _at_once(view: ServedQueue, offset: int, most: int, limits: PullLimits) -> Run | None:
-    """Delivers units that need no look at each: all hot, and their records whole in one file.
-
-    None where any is not so.
-    """
-    most_bytes, most_messages = limits.in_memory
-    most = min(most, most_messages)
-    raw = view.plain_from(offset, most) if most > 0 and most_bytes <= _MAX_PULL_BYTES else b""
+    """Delivers units that need no look at each; None where any does. most: what is asked for."""
+    most = min(most, limits.at_once)
+    raw = view.plain_from(offset, most) if most > 0 else b""
     if not raw:
         return None
-    offsets, sizes, codes = _columns(raw)
-    log = view.log
-    begin, end = log.extent(offsets[0])
+    columns = columns_of(raw)
+    begin, end = view.log.extent(columns[0][0])
+    return hot_run(offset, columns, begin, end, view.log.high, limits)
+
+
+def hot_run(offset: int, columns: Columns, begin: int, end: int, high: int, limits: PullLimits) -> Run | None:
+    """Units that are delivered without a look at each: all hot, their records whole in one file.
+
+    columns: physical offsets, sizes and tags codes of neighbouring units of a plain queue, the first at
+    queue offset `offset`. begin, end: of the data in the file with the first record. high: end of the log.
+    None where any is not so.
+    """
+    offsets, sizes, codes = columns
+    most_bytes, _ = limits.in_memory
     lowest = min(offsets)
-    if lowest < begin or log.high - lowest > limits.hot or min(sizes) <= 0:
+    if lowest < begin or high - lowest > limits.hot or min(sizes) <= 0:
         return None
     size = sum(sizes)
     if size > most_bytes:

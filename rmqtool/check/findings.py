@@ -71,7 +71,7 @@ def finding(code: str, *, severity: Severity | None = None, **facts: Any) -> Fin
     """
     entry = CATALOGUE[code]
     shown = {name: _shown(name, value) for name, value in facts.items()}
-    message = entry.sentence.format_map(_Blank(shown))
+    message = entry.filled(_Blank(shown))
     return Finding(code, message, severity=severity or entry.severity, hint=entry.hint, **facts)
 
 

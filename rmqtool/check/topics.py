@@ -114,7 +114,7 @@ def _settings(topic: TopicConfig) -> Iterator[Finding]:
 def _unreachable(
     topic: TopicConfig, queues: Iterable[tuple[int, QueueEnds]], times: Times | None
 ) -> Iterator[Finding]:
-    """Queues of the topic that consumers are not reported of."""
+    """Queues of the topic that consumers do not see."""
     first = topic.read_queue_nums if topic.readable else 0
     for queue_id, ends in queues:
         count = ends.max_offset - ends.min_offset

@@ -1,4 +1,4 @@
-"""Completion of names that a store knows: topics, groups, scenarios. Whatever goes wrong, there is none."""
+"""Completion of topics and groups of a store, scenarios, schemas. Whatever goes wrong, there is none."""
 
 from __future__ import annotations
 
@@ -38,6 +38,16 @@ def complete_scenarios(incomplete: str) -> list[str]:
     head, plus, last = incomplete.rpartition("+")
     words = (name.partition(" ")[0] for name in NAMES)
     return [f"{head}{plus}{word}" for word in words if word.startswith(last)]
+
+
+def complete_schemas(incomplete: str) -> list[str]:
+    """Names of schemas, without what all have, or with it."""
+    from rmqtool.output.schemas.catalogue import schemas
+
+    names = list(schemas())
+    if not incomplete.startswith("rmqtool."):
+        names = [one.removeprefix("rmqtool.").rpartition("/")[0] for one in names]
+    return [one for one in names if one.startswith(incomplete)]
 
 
 def _names(ctx: typer.Context, incomplete: str, known: Callable[[Store], list[str]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.moment import AtOption, moment
-from rmqtool.cli.opened import open_log
+from rmqtool.cli.opened import open_log_and_offsets
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
@@ -42,15 +42,13 @@ def command(
     summary has each level with its offset, how many wait, how many are overdue, and the next time. Timers of
     arbitrary time (rmq_sys_wheel_timer) are not read. Levels of --store-config count.
     """
-    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.output.incident_table import columns
     from rmqtool.query.views.delayed import Delayed
     from rmqtool.store.consumer_offsets import DELAY_OFFSETS
     from rmqtool.store.coverage import coverage
 
     context = Context(output)
-    opened, left = open_log(context, path, store)
-    left = [*left, *damaged_settings(opened, context, DELAY_OFFSETS)]
+    opened, left = open_log_and_offsets(context, path, store, DELAY_OFFSETS)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         found = Delayed(opened, read.of_log(opened, progress.advance), moment(at, context.zone))
         csv_columns = ("type", *KEYS, "store_timestamp", "queue_offset")

@@ -10,7 +10,7 @@ from rmqtool.cli.verb import verb
 @verb(
     examples=[
         "rmqtool dlq /data/store",
-        "rmqtool dlq /data/store --group order-service --to dead.replay",
+        "rmqtool dlq /data/store --group order-service --to dead.replay --to-origin",
     ]
 )
 def command(
@@ -24,6 +24,6 @@ def command(
     """Dead letters: messages that were given back too often.
 
     Group, the topic and id that they had first, and how often they were tried. With --to they go into a file
-    to send them again.
+    for store load, with --to-origin for the topics that they came from, to be consumed again.
     """
     return list_returned("dlq", path, returned, store, read, output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.moment import AtOption, moment
-from rmqtool.cli.opened import open_log
+from rmqtool.cli.opened import open_log_and_offsets
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
@@ -32,15 +32,12 @@ def command(
     Each with its real topic, producer group, age and how often the broker has asked for it; then op messages
     that settle a half message which the log does not have. Messages that expired halves had are not reported.
     """
-    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.output.incident_table import columns
     from rmqtool.query.views.half import HalfMessages
-    from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import coverage
 
     context = Context(output)
-    opened, left = open_log(context, path, store)
-    left = [*left, *damaged_settings(opened, context, offsets_file(opened))]
+    opened, left = open_log_and_offsets(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         found = HalfMessages(opened, read.of_log(opened, progress.advance), moment(at, context.zone))
         found.read()

@@ -8,7 +8,8 @@ from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, StoreArgument, StoreOptions
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode
+from rmqtool.cli.what_to_copy import CopyOptions, show_what_to_copy
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.query.inventory import Inventory
@@ -42,9 +43,12 @@ CSV_COLUMNS = (
         "rmqtool info /data/store",
         "rmqtool info /data/store --json",
         "rmqtool info /data/store --commitlog /data2/commitlog --store-config broker.conf",
+        "rmqtool info /data/store --what-to-copy",
     ]
 )
-def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOptions) -> ExitCode:
+def command(
+    path: StoreArgument = None, *, copying: CopyOptions, store: StoreOptions, output: OutputOptions
+) -> ExitCode:
     """What a store contains: files, topics, queues, release, state.
 
     Every file is listed with its kind, size and real disk blocks, also the unknown ones; segments with the
@@ -52,12 +56,20 @@ def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOp
     sizes are inferred and say from what. Nothing is read that would take long: what was not looked at stands
     at the end. Formats that this release does not decode are listed by name and size. Damage is not looked
     for.
+
+    --what-to-copy says instead which files doctor needs on another machine, and with which commands they get
+    there: all but the log in front of where a start begins to read. The list that --manifest writes goes with
+    them. A copy that has it is never called safe without the files that it lacks.
     """
     from rmqtool.cli.left_out import noted
     from rmqtool.query.inventory import take_inventory
 
     context = Context(output)
-    opened = open_store(context, path, store, replayable=True)
+    if not copying.what_to_copy and (copying.print0 or copying.manifest is not None):
+        raise UsageError("--print0 and --manifest go with --what-to-copy")
+    opened = open_store(context, path, store, replayable=not copying.what_to_copy)
+    if copying.what_to_copy:
+        return show_what_to_copy(context, opened, copying)
     try:
         with context.progress("looking") as progress:
             found = take_inventory(opened, progress.reach)

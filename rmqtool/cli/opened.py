@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rmqtool.cli.near import say_unknown_settings
 from rmqtool.cli.options import resolve_store
 from rmqtool.errors import NewerFormatError
 
@@ -37,8 +38,11 @@ def open_store(
     from rmqtool.store.kinds import FileKind
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import probe
+    from rmqtool.store.partial import refuse_partial
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
+    if config is not None:
+        say_unknown_settings(context, config)
     place = resolve_store(path, options)
     with context.progress("listing") as progress:
         opened = Store.open(
@@ -52,6 +56,8 @@ def open_store(
         raise UsageError(f"{opened.given} is a replayable file of an export, not a store; dump lists it")
     for note in opened.notes:
         context.console.note(note)
+    if changing:
+        refuse_partial(opened)
     if not changing and _has_marker(opened):
         _warn_of_marker(context, opened)
     state = probe(opened.lock_path)
@@ -108,6 +114,20 @@ def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple
     """
     opened = open_store(context, path, options)
     return opened, log_left_out(context, opened)
+
+
+def open_log_and_offsets(
+    context: Context, path: str | None, options: StoreOptions, table: str | None = None
+) -> tuple[Store, list[dict[str, Any]]]:
+    """The same for a command that also needs a table of offsets; and whether that is damaged.
+
+    table: its name in `config/`, that of consumers when None.
+    """
+    from rmqtool.cli.left_out import damaged_settings
+    from rmqtool.store.consumer_offsets import offsets_file
+
+    opened, left = open_log(context, path, options)
+    return opened, [*left, *damaged_settings(opened, context, table or offsets_file(opened))]
 
 
 def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:

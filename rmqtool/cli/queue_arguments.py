@@ -47,8 +47,8 @@ def parse_queue_offset(
         from rmqtool.query.near import known_groups, near, suggestion
 
         names = [name for name in near(group, known_groups(store)) if name != group]
-        told = f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
-        raise UsageError(told + suggestion(names))
+        text = f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
+        raise UsageError(text + suggestion(names))
     return committed
 
 
@@ -76,5 +76,5 @@ def say_queues(context: Context, store: Store, topic: str, view: QueueView) -> N
         from rmqtool.query.topics import known_topics
 
         names = near(topic, known_topics(store))
-        told = f"there is no queue of topic {topic} in this store"
-        context.console.note(told + suggestion([name for name in names if name != topic]))
+        text = f"there is no queue of topic {topic} in this store"
+        context.console.note(text + suggestion([name for name in names if name != topic]))

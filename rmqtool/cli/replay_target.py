@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     import numpy.typing as npt
@@ -42,14 +42,18 @@ def write_replay(
     reading: ReadOptions,
     chosen: MessageFilter,
     at: npt.NDArray[np.int64] | None = None,
+    made: Callable[[bytes], bytes] | None = None,
 ) -> dict[str, Any]:
-    """Writes the messages that pass, with `at` those at these places; where they went and how many."""
+    """Writes the messages that pass, with `at` those at these places; where they went and how many.
+
+    made: what is written in the place of each record.
+    """
     from rmqtool.output.export.run import ExportRun
     from rmqtool.output.export.streams import ReplayForm, StreamExport
     from rmqtool.store.modes import only_for, readers_of
 
     only_for(readers_of(store))
-    destination = StreamExport(target, ReplayForm())
+    destination = StreamExport(target, ReplayForm(made))
     run = ExportRun(store, chosen, replace(reading, advance=None), destination, target, at)
     run.run({}, None)
     summary = run.summary()

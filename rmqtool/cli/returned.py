@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.opened import open_log
-from rmqtool.errors import ExitCode
+from rmqtool.cli.opened import open_log_and_offsets
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
@@ -45,6 +45,14 @@ class ReturnedOptions:
             show_default=False,
         ),
     ] = None
+    to_origin: Annotated[
+        bool,
+        typer.Option(
+            "--to-origin",
+            help="With --to: for the topics that they came from, in the queues of these in turn and as if "
+            "never tried; default: as they lie here, for the group's own topic.",
+        ),
+    ] = False
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False
 
 
@@ -57,17 +65,17 @@ def list_returned(
     output: OutputOptions,
 ) -> ExitCode:
     """Lists them. kind: `retry` or `dlq`."""
-    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.replay_target import replay_target, write_replay
     from rmqtool.output.incident_table import columns
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.query.views.resent import Resent
     from rmqtool.query.views.returned import Returned, returned_topics
-    from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import coverage
 
     context = Context(output)
-    opened, left = open_log(context, path, store)
-    left = [*left, *damaged_settings(opened, context, offsets_file(opened))]
+    if options.to_origin and options.to is None:
+        raise UsageError("--to-origin says what is written with --to FILE")
+    opened, left = open_log_and_offsets(context, path, store)
     target = None if options.to is None else replay_target(options.to, [opened], force=options.force)
     groups = tuple(options.group or ())
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
@@ -79,8 +87,12 @@ def list_returned(
             exported = {}
             if target is not None:
                 chosen = MessageFilter(topics=returned_topics(kind, groups))
-                exported = {"exported": write_replay(opened, target, replace(reading), chosen)}
+                again = (found.places(), Resent(opened, kind)) if options.to_origin else ()
+                exported = {"exported": write_replay(opened, target, replace(reading), chosen, *again)}
             rows.finish(found.summary() | exported | coverage([*left, *found.left]))
+    if options.to_origin and found.without_origin:
+        context.console.warn(f"left out, as they do not say where they came from: {found.without_origin}")
+        return ExitCode.INCOMPLETE
     if groups and not found.by_group:
         context.console.note("no message of a group that matches --group")
     return ExitCode.INCOMPLETE if left or found.left else ExitCode.OK

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rmqtool.cli.completing import complete_schemas
 from rmqtool.cli.context import Context
 from rmqtool.cli.options import OutputOptions
 from rmqtool.cli.verb import verb
@@ -29,6 +30,7 @@ def command(
             metavar="NAME",
             help="As a document's schema says it (rmqtool.dump/1), or without what all have (dump).",
             show_default=False,
+            autocompletion=complete_schemas,
         ),
     ] = None,
     *,

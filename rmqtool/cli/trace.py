@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.opened import open_log
+from rmqtool.cli.opened import open_log_and_offsets
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
@@ -63,16 +63,13 @@ def command(
     message settles it. Records of the trace topic about it are decoded. A key of several messages gives
     all of them.
     """
-    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.output.incident_table import columns
     from rmqtool.query.by_key import KeySource
     from rmqtool.query.views.trace import Trace
-    from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import Incomplete, coverage, each_once
 
     context = Context(output)
-    opened, left = open_log(context, path, store)
-    left = [*left, *damaged_settings(opened, context, offsets_file(opened))]
+    opened, left = open_log_and_offsets(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         found = Trace(opened, key, read.of_log(opened, progress.advance), KeySource(source))
         steps = found.rows()

@@ -215,7 +215,10 @@ class KeyReader:
         wanted = _Wanted.of(topic, list(dict.fromkeys(keys)), limit, begin, end)
         # the index first, as what it shows spoiled is asked for again with the log
         found = self._held.settled(lambda: self._log.settled(lambda: self._find_each(wanted)))
-        return dict(zip(wanted.names, (mine[::-1] for mine in found), strict=True))
+        for mine in found:
+            if len(mine) > 1:
+                mine.reverse()
+        return dict(zip(wanted.names, found, strict=True))
 
     def _find_each(self, wanted: _Wanted) -> list[list[StoredMessage]]:
         """The messages of each key, the newest first."""
@@ -239,9 +242,10 @@ class KeyReader:
                 asked = np.flatnonzero((items["key_hash"] == wanted.hashes[mine]) & (offsets != before[mine]))
                 owners = mine[asked]
                 before[owners] = offsets[asked]
-                for owner, message in self._messages(wanted, owners, offsets[asked]):
-                    found[owner].append(message)
-                    room[owner] -= 1
+                for mine_too, messages in self._messages(wanted, owners, offsets[asked]):
+                    for owner, message in zip(mine_too, messages, strict=True):
+                        found[owner].append(message)
+                    room[mine_too] -= 1  # each key was asked for once
                 behind, numbers = numbers, items["prev"].astype(np.int64)
             for owner, number in zip(mine.tolist(), numbers.tolist(), strict=True):
                 offsets_of = chains.offsets(number, int(wanted.hashes[owner]))
@@ -253,17 +257,19 @@ class KeyReader:
                 room[owner] -= len(some)
         return found
 
-    def _messages(self, wanted: _Wanted, owners: Ints, offsets: Ints) -> Iterator[tuple[int, StoredMessage]]:
-        """Of keys and places in the log, those where a message with the key begins, and the message."""
+    def _messages(
+        self, wanted: _Wanted, owners: Ints, offsets: Ints
+    ) -> Iterator[tuple[list[int], list[StoredMessage]]]:
+        """Of keys and places in the log, those where a message with the key begins, and the messages."""
         order = np.argsort(offsets, kind="stable")
         segments = offsets[order] // self._log.segment_size
         borders = np.flatnonzero(segments[1:] != segments[:-1]) + 1
         for some in np.split(order, borders) if len(order) else ():
-            yield from self._in_segment(wanted, owners[some], offsets[some])
+            yield self._in_segment(wanted, owners[some], offsets[some])
 
     def _in_segment(
         self, wanted: _Wanted, owners: Ints, offsets: Ints
-    ) -> Iterator[tuple[int, StoredMessage]]:
+    ) -> tuple[list[int], list[StoredMessage]]:
         """As `_messages`, of ascending places in one segment."""
         base, data = self._log.data_around(int(offsets[0]), _LEAST)
         places, which = np.unique(offsets - base, return_inverse=True)
@@ -284,16 +290,19 @@ class KeyReader:
             late |= times >= wanted.end
         kept = np.flatnonzero(sure)[~late]
         starts = rows[which[kept], Field.POSITION]
-        ends = starts + rows[which[kept], Field.STORE_SIZE]
-        columns = owners[kept].tolist(), starts.tolist(), ends.tolist()
-        for owner, start, stop in zip(*columns, strict=True):
-            yield owner, StoredMessage(bytes(data[start:stop]))
+        ends = (starts + rows[which[kept], Field.STORE_SIZE]).tolist()
+        found = owners[kept].tolist()
+        messages = [
+            StoredMessage(bytes(data[one:end])) for one, end in zip(starts.tolist(), ends, strict=True)
+        ]
         cursor = RecordCursor(self._log)
         for number in np.flatnonzero(~sure).tolist():  # texts that are the same in other bytes, and no record
             owner = int(owners[number])
             message = wanted.looked(cursor, owner)(int(offsets[number]))
             if message is not None:
-                yield owner, message
+                found.append(owner)
+                messages.append(message)
+        return found, messages
 
     def _offsets(self, value: int) -> Iterator[int]:
         """Physical offsets of the records whose keys have this hash, the newest first."""

@@ -95,7 +95,7 @@ class Dispatching:
     def __init__(
         self, start: Start, log: LogReader, files: StoreFiles, index: Index | None, limit: Callable[[], int]
     ) -> None:
-        self._start, self._log, self._index, self._limit = start, log, index, limit
+        self._start, self._log, self._index, self.limit = start, log, index, limit
         self._kernels: Kernels = start.reading.kernels
         self.files = files
         self.lock = threading.RLock()
@@ -127,7 +127,7 @@ class Dispatching:
     @property
     def behind(self) -> int:
         """Bytes that wait."""
-        return max(self._limit() - self.offset, 0)
+        return max(self.limit() - self.offset, 0)
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -153,7 +153,7 @@ class Dispatching:
 
     def catch_up(self) -> None:
         """Dispatches everything up to the limit. Raises the error that stopped it."""
-        end = self._limit()
+        end = self.limit()
         if self.offset < end:
             with self.lock:
                 self._pass(end)
@@ -162,9 +162,9 @@ class Dispatching:
 
     def _run(self) -> None:
         while not self._stopped:
-            if self.offset >= self._limit():
+            if self.offset >= self.limit():
                 self._idle = True
-                if self.offset >= self._limit():
+                if self.offset >= self.limit():
                     self._wake.wait(_IDLE)
                 self._wake.clear()
                 self._idle = False

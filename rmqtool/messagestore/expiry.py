@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rmqtool.broker.start import AnyQueue, Start
+    from rmqtool.messagestore.at_hand import AtHand
     from rmqtool.messagestore.dispatching import Dispatching
     from rmqtool.messagestore.flushing import Flusher
     from rmqtool.messagestore.log_places import LogPlaces
@@ -70,6 +71,7 @@ class Expiry:
     dispatching: Dispatching
     log: LogReader
     units: UnitFiles
+    at_hand: AtHand
     clock: Callable[[], int]
     full: bool = False
     error: RmqtoolError | None = None
@@ -158,6 +160,7 @@ class Expiry:
             with self.appending:
                 log.files = log.files[1:]
             self.log.release(one.path)
+            self.at_hand.forget(one.path)
             self._delete(log, one.path)
         return due
 
@@ -212,6 +215,7 @@ class Expiry:
         for path in paths:
             files.delete(path)
             self.units.forget(path)
+            self.at_hand.forget(path)
         return due
 
     def _correct(self, queue: AnyQueue, floor: int) -> None:

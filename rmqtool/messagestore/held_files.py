@@ -130,6 +130,12 @@ class HeldFiles:
             source = self._source(path)
             return source.window(0, source.size) if source.zero_copy else None
 
+    def source(self, path: str) -> ByteSource | None:
+        """A file that is mapped, until `most` others were asked for; None as `mapped`. Raises as `window`."""
+        with self._guard:
+            source = self._source(path)
+            return source if source.zero_copy else None
+
     def size(self, path: str) -> int:
         """Bytes of a file when it was opened. Raises as `window`."""
         with self._guard:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.get_message import Delivered
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
-    from rmqtool.store.bytes import Window
+    from rmqtool.store.bytes import ByteSource, Window
 
     Data = TypeVar("Data", bytes, Window)
     Made = TypeVar("Made")
@@ -190,6 +190,13 @@ class LogReader:
             return -1
         at = _STORE_TIME[is_v6(int.from_bytes(head[_SYS_FLAG : _SYS_FLAG + 4], "big"))[0]]
         return int.from_bytes(head[at : at + 8], "big", signed=True)
+
+    def source(self, path: str) -> ByteSource | None:
+        """See `HeldFiles.source`; None as well for a segment that is gone."""
+        try:
+            return self._held.source(path)
+        except VanishedError:
+            return None
 
     def release(self, path: str) -> None:
         """Lets go of a segment that is gone; windows of it stay good."""

@@ -21,7 +21,10 @@ from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
 from rmqtool.messagestore.dispatching import Index
 from rmqtool.messagestore.held_files import data_behind, held_store, refuse_odd_places
+from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_places import LogPlaces, log_directories, make_missing, open_places
+from rmqtool.messagestore.store_pool import StorePool
+from rmqtool.messagestore.warm_up import WarmUp
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.truncation import lost_parts
 from rmqtool.scan.options import ReadOptions
@@ -30,6 +33,7 @@ from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
+from rmqtool.store.partial import refuse_partial
 from rmqtool.store.releases import RELEASES
 from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.writing import make_directories, way_to
@@ -99,6 +103,7 @@ def start_store(
     refuse_odd_places(str(root), places.held)
     held = stack.enter_context(hold(root))
     store = Store.open(root, commitlog_roots=places.elsewhere(root), config=settings.config)
+    refuse_partial(store)
     places.check(store)
     store = held_store(store, places.at)
     version = release or _release_of(store)
@@ -150,6 +155,18 @@ def topics_of(opened: Opened) -> dict[str, TopicConfig]:
                 one = replace(one, read_queue_nums=number + 1, write_queue_nums=number + 1)
             found[name] = one
     return found
+
+
+def log_of(opened: Opened, settings: StoreSettings) -> LogFiles:
+    """The log of a store to append to, with the pool and the warm-up that the settings ask for."""
+    pool = warm = None
+    if settings.pools(opened.release):
+        config = settings.config
+        count, size = config.transient_store_pool_size, config.mapped_file_size_commit_log
+        pool = StorePool(count, size, fails_fast=settings.fails_fast)
+    if settings.warms_up:
+        warm = WarmUp(settings.warmed_pages if settings.sync_flush else 0)
+    return LogFiles(opened.places, opened.start.log, pool=pool, warm=warm)
 
 
 def _release_of(store: Store) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Units = npt.NDArray[Any]
 
-_OPEN = 256
+_OPEN = 128
 """queue files that stay open, those used last"""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -99,7 +100,7 @@ class ReadQueue(ServedQueue, Protocol):
         ...
 
 
-class Reader:
+class Reader(ABC):
     """Reads queues; what they are a subclass says.
 
     reads_slave: a slave may be suggested (`PullMessageProcessor#processRequest`).
@@ -108,13 +109,13 @@ class Reader:
     def __init__(self, log: ReadLog, limits: PullLimits, kernels: Kernels, *, reads_slave: bool) -> None:
         self._log, self._limits, self._kernels, self._reads_slave = log, limits, kernels, reads_slave
 
+    @abstractmethod
     def queue(self, topic: str, queue_id: int) -> ReadQueue | None:
         """A queue, None where there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _timed(self, queue: Any) -> TimedQueue:
         """A queue as the search for an offset by time asks for it."""
-        raise NotImplementedError
 
     def pull(
         self,

@@ -13,13 +13,13 @@ from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
+from rmqtool.messagestore.at_hand import AtHand
 from rmqtool.messagestore.background import Background
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
 from rmqtool.messagestore.expiry import Expiry
 from rmqtool.messagestore.flushing import Flusher
 from rmqtool.messagestore.loading import Loader
-from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_reader import LogReader
 from rmqtool.messagestore.memory.keys import RoutedKeys
 from rmqtool.messagestore.memory.log import MemoryLog
@@ -35,7 +35,7 @@ from rmqtool.messagestore.messages import (
     PutStatus,
     RawResult,
 )
-from rmqtool.messagestore.opening import find, start_store, topics_of
+from rmqtool.messagestore.opening import find, log_of, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import StoredReader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
@@ -48,9 +48,8 @@ from rmqtool.messagestore.services.running import Services
 from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.statistics import Statistics
-from rmqtool.messagestore.store_pool import StorePool
+from rmqtool.messagestore.threads import Threads
 from rmqtool.messagestore.topics import Topics
-from rmqtool.messagestore.warm_up import WarmUp
 from rmqtool.messagestore.writing import Writer
 from rmqtool.query.groups import unconsumed_queues
 from rmqtool.scan.table import DEFAULT_COLUMNS
@@ -105,8 +104,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             kept=kept,
         )
         start.topic_of = self.topics.get
-        self._pooled = settings.pools(opened.release)
-        self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
+        self._log = log_of(opened, settings)
         stack.callback(self._log.close)
         self._log.clear_tail()
         self._flusher = Flusher(self._log)
@@ -161,12 +159,20 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         )
         units = UnitFiles(folder)
         self._keys = KeyReader(folder, reader, self._dispatching, opened.index, kernels)
-        limits = settings.limits
         stored = StoredReader(
-            reader, units, start.queues, start.traits, limits, kernels, reads_slave=settings.reads_slave
+            reader,
+            units,
+            start.queues,
+            start.traits,
+            settings.limits,
+            kernels,
+            reads_slave=settings.reads_slave,
+        )
+        self._at_hand = AtHand(
+            folder.at, reader, start, settings.limits, self._dispatching, self.topics, self._statistics
         )
         self._routed_keys = RoutedKeys(self._keys, memory, self.topics)
-        self._reader = RoutedReader(stored, MemoryReader(memory, limits), self.topics)
+        self._reader = RoutedReader(stored, MemoryReader(memory, settings.limits), self.topics)
         self._expiry = Expiry(
             folder,
             opened.places,
@@ -177,17 +183,36 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._dispatching,
             reader,
             units,
+            self._at_hand,
             clock,
         )
         self._services = Services(self._engine(maker, reader, clock))
         self._why_closed: str | None = None
         self._closing = threading.Lock()
-        stack.callback(units.close)
-        stack.callback(self._keys.close)
-        stack.callback(reader.close)
+        for one in (units, self._at_hand, self._keys, reader):
+            stack.callback(one.close)
         self._state.mark_lock()
         self._state.begin()
-        self._begin(stack)
+        self._background = Background(
+            settings,
+            opened,
+            self._log,
+            self._flusher,
+            self._dispatching,
+            self._state,
+            self._statistics,
+            stack,
+        )
+        self._threads = Threads(
+            self._background,
+            self._dispatching,
+            self._expiry,
+            self._replication,
+            self._writer,
+            self._flusher,
+            clean=start.clean,
+            stack=stack,
+        )
         if deliver and not settings.slave:
             stack.callback(self._services.end)
             self._services.deliver()
@@ -214,30 +239,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self.get,
             dispatching.wait,
         )
-
-    def _begin(self, stack: ExitStack) -> None:
-        """Starts what works beside it. stack: ends that, also where something fails meanwhile."""
-        log, flusher, dispatching = self._log, self._flusher, self._dispatching
-        self._background = Background(
-            self._settings, self._opened, log, flusher, dispatching, self._state, self._statistics, stack
-        )
-        dispatching.begin()
-        stack.callback(dispatching.stop)
-        if not self._start.clean:
-            self._expiry.follow()  # a kill may have cut it off; a broker does that a minute later
-        self._expiry.begin()
-        stack.callback(self._expiry.close)
-
-    def _pool(self) -> StorePool | None:
-        config = self._settings.config
-        if not self._pooled:
-            return None
-        count, size = config.transient_store_pool_size, config.mapped_file_size_commit_log
-        return StorePool(count, size, fails_fast=self._settings.fails_fast)
-
-    def _warm_up(self) -> WarmUp | None:
-        one = self._settings
-        return WarmUp(one.warmed_pages if one.sync_flush else 0) if one.warms_up else None
 
     @classmethod
     def open(
@@ -354,6 +355,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         A view stays good while it is referenced, also behind the expiry of its segment; what another process
         cuts behind this call is zeros in it.
         """
+        if tags is None and wait is None and self._why_closed is None:
+            at_hand = self._at_hand.pull(topic, queue_id, offset, limit)
+            if at_hand is not None:
+                return at_hand
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.raw(topic, queue_id, offset, limit, wanted)
@@ -545,24 +550,14 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._close_engine()
 
     def _close_engine(self) -> None:
-        """`DefaultMessageStore#shutdown`."""
+        """The engine ends once the services have."""
         with self._closing:
             if self._why_closed is not None:
                 return
             self._why_closed = f"the message store {self.root} was closed"
         _open_stores.discard(self)
         with self._stack:
-            self._replication.end_following()
-            self._expiry.close()
-            self._background.close_checkpoints()
-            self._background.close_flushing()
-            self._writer.close()
-            self._replication.end_sending()
-            flushed = self._flusher.flush_all()
-            self._dispatching.stop()
-            self._dispatching.catch_up()
-            self._dispatching.close()
-            self._background.last_checkpoint()
+            flushed = self._threads.end()
             self._kept.save(self.topics.memory, self._memory.offsets)
             if not flushed:
                 raise StoreIOError(f"{self.root}: what was put last may be lost: {self._flusher.error}")

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.sizes import human_bytes
-from rmqtool.output.text import is_terminal
+from rmqtool.output.text import is_dumb, is_terminal
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0
 """seconds before the bar appears, and after other output before it appears again"""
-
 
 _PACE = 0.1
 """seconds between two looks of the bar"""
@@ -32,7 +31,8 @@ class Progress:
     def __init__(self, label: str, total: int | None, *, enabled: bool, color: bool) -> None:
         self._label = label
         self._total = total
-        self._enabled = enabled and is_terminal(sys.stderr)
+        # a dumb terminal cannot take a bar back: all that is left of it is empty lines
+        self._enabled = enabled and is_terminal(sys.stderr) and not is_dumb()
         self._color = color
         self._done = 0
         self._since = time.monotonic()

@@ -50,7 +50,7 @@ def color_enabled(mode: str, stream: IO[Any] | None) -> bool:
     """Whether `stream` gets colour. `mode`: always, never, auto (a terminal, no NO_COLOR, TERM not dumb)."""
     if mode != "auto":
         return mode == "always"
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if os.environ.get("NO_COLOR") or is_dumb():
         return False
     return is_terminal(stream)
 
@@ -58,3 +58,8 @@ def color_enabled(mode: str, stream: IO[Any] | None) -> bool:
 def is_terminal(stream: IO[Any] | None) -> bool:
     """Whether `stream` is open on a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal has neither colours nor a cursor that moves: TERM says "dumb"."""
+    return os.environ.get("TERM") == "dumb"

@@ -27,6 +27,7 @@ from rmqtool.recovery.truncation import lost_parts, truncations
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
+from rmqtool.store.files import NotCopiedError
 from rmqtool.store.live import lock_of
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class StartSimulation:
             loss = self._loss()
         except BudgetEndedError:
             return self._unfinished()
+        except NotCopiedError:
+            return self._unfinished()  # of what the start reads
         if self.start.end is not None:
             # what the start itself does not read
             back = look_back or LookBack()
@@ -220,7 +223,7 @@ class StartSimulation:
             lock=self.lock,
             assumed_settings=self.settings.assumed,
             not_looked_at=(*self._left_out(), *(one.path for one in start.loaded[first:]), "consumequeue"),
-            unread_by_choice=True,
+            unread_by_choice=not self.store.absent,
             version_known=is_known(self.release),
         )
         return replace(outcome, consequences=certain_before_reading(FindingContext(start, outcome)))
@@ -258,7 +261,7 @@ class StartSimulation:
             lags=lags(start),
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
-            not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
+            not_looked_at=tuple(dict.fromkeys((*self._left_out(), *self._looked.unread, *self._unreadable))),
             unread_by_choice=self._by_choice,
             already_damaged=existing_damage(
                 start,
@@ -310,4 +313,4 @@ class StartSimulation:
         }
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)
-        return (*used, *unlisted)
+        return (*used, *unlisted, *(one.shown for one in self.store.absent))

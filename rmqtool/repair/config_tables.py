@@ -34,7 +34,7 @@ def plan_config(store: Store, release: str, parameters: dict[str, Any], reading:
     """Every table whose younger content a broker would not load, as file and `.bak` have it together.
 
     parameters: table: names in `config/`, empty for all; topic: globs of topics that `topics.json` has not
-    and that get an entry. A topic table of which nothing is left is made of the queues of store and log.
+    and that get an entry. A topic table that is wholly lost is made of the queues of store and log.
     Raises `UsageError`, and what reading raises.
     """
     require_root(store)

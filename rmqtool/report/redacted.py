@@ -44,7 +44,7 @@ def _finding(row: Row) -> Row:
     if not names:
         return row
     shown = _Facts({**row, **dict.fromkeys(_READ, REDACTED)})
-    sentence = CATALOGUE[row["code"]].sentence.format_map(shown)
+    sentence = CATALOGUE[row["code"]].filled(shown)
     return {**row, **dict.fromkeys(names), "message": sentence, "redacted": names}
 
 

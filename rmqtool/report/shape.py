@@ -5,13 +5,13 @@ Made by the thread that scanned the run, while its bytes are at hand; small enou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from formats.commitlog import SysFlag
 from rmqtool.query.stats.groups import Groups
 from rmqtool.report.cells import TOPICS_FROM, Grid, Pieces, State, pieces, stretches
 from rmqtool.scan.fields import CrcState, Field
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy.typing as npt
+    import pyarrow as pa
 
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 SECOND = 1000
 _BASE = 2000
 """bytes of a shape without its columns, about"""
-_FACTS = ("physical_offset", "store_size", "topic")
+_NEAR = 1 << 12
+"""seconds between the first and the last message of a run that are counted without sorting"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,12 @@ class Shaping:
     def __call__(self, run: Records, segment: Segment) -> RunShape:
         """Of a run of records, which is not empty."""
         rows = run.rows
-        columns = ("topic", "store_size", "body_length", "sys_flag", "store_timestamp", "physical_offset")
-        batch = to_batch(
-            run,
-            base=segment.base,
-            path=segment.file.shown,
-            kernels=self.kernels,
-            columns=columns if self.summed else ("topic",),
-        )
+        kernels = self.kernels
+        batch = to_batch(run, base=segment.base, path=segment.file.shown, kernels=kernels, columns=("topic",))
         coded = pc.dictionary_encode(batch["topic"], null_encoding="encode")
         starts, sizes = rows[:, Field.POSITION].copy(), rows[:, Field.STORE_SIZE]
-        codes = TOPICS_FROM + coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        which = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = TOPICS_FROM + which
         codes[rows[:, Field.CRC_STATE] == CrcState.BAD] = State.BAD_CRC
         ends, times = starts + sizes, rows[:, Field.STORE_TIMESTAMP]
         drawn = pieces(*stretches(starts, ends, codes), Grid.of(segment.size, self.cells))
@@ -103,29 +100,52 @@ class Shaping:
             coded.dictionary.to_pylist(),
             drawn,
         )
-        return self._with_sums(shape, batch, times, sizes) if self.summed else shape
+        return _with_sums(shape, rows, coded.dictionary, which, segment.base) if self.summed else shape
 
-    @staticmethod
-    def _with_sums(shape: RunShape, batch: pa.RecordBatch, times: Ints, sizes: Ints) -> RunShape:
-        by_topic = Groups(("topic",))
-        by_topic.add(batch)
-        at = int(np.argmax(sizes))
-        largest = {name: batch[name][at].as_py() for name in _FACTS}
-        seconds, which = np.unique(times // SECOND, return_inverse=True)
-        volume = Volume(
-            seconds,
-            np.bincount(which, minlength=len(seconds)).astype(np.int64),
-            np.bincount(which, sizes, len(seconds)).astype(np.int64),
-        )
-        return RunShape(
-            shape.start,
-            shape.end,
-            shape.records,
-            shape.first_timestamp,
-            shape.last_timestamp,
-            shape.topics,
-            shape.drawn,
-            volume,
-            by_topic.partial(),
-            largest,
-        )
+
+def _with_sums(shape: RunShape, rows: Ints, names: pa.Array, which: Ints, base: int) -> RunShape:
+    """Adds the sums, which need no batch: columns of the rows by the number of each record's topic.
+
+    Sums of a run are below 2^53, so that floats hold them exactly.
+    """
+    sizes, times = rows[:, Field.STORE_SIZE].copy(), rows[:, Field.STORE_TIMESTAMP].copy()
+    count = len(names)
+
+    def summed(values: Ints) -> Ints:
+        return np.bincount(which, values, count).astype(np.int64)
+
+    def most(values: Ints) -> Ints:
+        found = np.full(count, np.iinfo(np.int64).min)
+        np.maximum.at(found, which, values)
+        return found
+
+    by_topic = Groups(("topic",)).part(
+        topic=names,
+        messages=np.bincount(which, minlength=count).astype(np.int64),
+        bytes=summed(sizes),
+        body_bytes=summed(rows[:, Field.BODY_LENGTH]),
+        compressed=summed(rows[:, Field.SYS_FLAG] & int(SysFlag.COMPRESSED)),
+        largest=most(sizes),
+        first_timestamp=~most(~times),
+        last_timestamp=most(times),
+    )
+    at = int(np.argmax(sizes))
+    largest = {
+        "physical_offset": base + int(rows[at, Field.POSITION]),
+        "store_size": int(sizes[at]),
+        "topic": names[int(which[at])].as_py(),
+    }
+    return replace(shape, volume=_volume(times, sizes), sums=by_topic, largest=largest)
+
+
+def _volume(times: Ints, sizes: Ints) -> Volume:
+    """By seconds."""
+    seconds = times // SECOND
+    low = int(seconds.min())
+    if int(seconds.max()) - low < _NEAR:
+        at = seconds - low
+        messages = np.bincount(at)
+        there = np.flatnonzero(messages)
+        return Volume(there + low, messages[there], np.bincount(at, sizes).astype(np.int64)[there])
+    seconds, at = np.unique(seconds, return_inverse=True)
+    return Volume(seconds, np.bincount(at), np.bincount(at, sizes).astype(np.int64))

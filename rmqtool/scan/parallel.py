@@ -31,7 +31,7 @@ _LISTED = 256
 _POLL = 0.1
 """seconds; waits are bounded, so that an interrupt reaches the main thread"""
 
-_PATIENCE = 1.0
+PATIENCE = 1.0
 """seconds that workers have to stop; one that hangs in a read of a dying disk is left behind"""
 
 
@@ -169,7 +169,7 @@ def _stopping(budget: Budget) -> Iterator[Callable[[Item, Work[Item, Result]], _
         stop.set()
         with budget.changed:
             budget.changed.notify_all()
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + PATIENCE
         for thread in threads:
             thread.join(max(until - time.monotonic(), 0))
 

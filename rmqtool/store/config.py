@@ -203,6 +203,11 @@ class StoreConfig(BaseModel):
         names = _COMPUTED.get(name, (name,))
         return any(one in self.model_fields_set for one in names)
 
+    @classmethod
+    def names(cls) -> list[str]:
+        """All settings that are read, by RocketMQ's names."""
+        return [one.serialization_alias or name for name, one in cls.model_fields.items()]
+
     def by_option_name(self) -> dict[str, Any]:
         """All settings under RocketMQ's names, defaults and unknown ones included."""
         return self.model_dump(by_alias=True)

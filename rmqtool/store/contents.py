@@ -84,6 +84,11 @@ class StoreContents:
         return self._by_path.get(path)
 
     @cached_property
+    def absent(self) -> tuple[StoreFile, ...]:
+        """Files of which this is a copy without them (`store.partial`)."""
+        return tuple(file for file in self.files if file.absent is not None)
+
+    @cached_property
     def _by_path(self) -> Mapping[str, StoreFile]:
         return {file.path: file for file in self.files}
 

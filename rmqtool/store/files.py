@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rmqtool.errors import ExitCode, StoreIOError
 from rmqtool.store.access import OpenMode, open_source
 from rmqtool.store.names import INT_MAX, escape_name
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.kinds import FileKind
+
+
+class NotCopiedError(StoreIOError):
+    """The store has this file, and this copy of it has not (`store.partial`)."""
+
+    exit_code = ExitCode.INCOMPLETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,7 @@ class StoreFile:
     base_offset: the number in the name where the name is an offset in bytes, else None.
     root: 0 for the store itself, 1 … for the roots given with `commitlog_roots`.
     note: why the kind is unknown, or the state of a compaction file.
+    absent: why it cannot be opened though the store has it: this is a copy without it (`store.partial`).
     regular: False for FIFOs, sockets, devices and links that are not followed; those are never opened.
     """
 
@@ -38,6 +46,7 @@ class StoreFile:
     root: int = 0
     note: str | None = None
     regular: bool = True
+    absent: str | None = None
 
     @property
     def absolute(self) -> Path:
@@ -60,7 +69,12 @@ class StoreFile:
         return escape_name(self.path)
 
     def open(self, mode: OpenMode = "auto") -> ByteSource:
-        """Opens the file (`bytes.open_source`); messages call it by its path in the store."""
+        """Opens the file (`bytes.open_source`); messages call it by its path in the store.
+
+        Raises what `open_source` raises, `NotCopiedError` for an absent one.
+        """
+        if self.absent is not None:
+            raise NotCopiedError(f"{self.shown}: {self.absent}")
         return open_source(self.location, mode, name=self.shown, sparse=self.disk_bytes < self.size)
 
 

@@ -167,11 +167,18 @@ def fits(source: ByteSource, slots: int, *, cut: bool = False) -> float:
 
 
 def sample_fits(source: ByteSource, slots: int) -> bool:
-    """Whether the chains of a few slots are sound, from a few reads: for a number that is likely anyway."""
+    """Whether the chains of a few slots are sound, from a few reads: for a number that is likely anyway.
+
+    Of a file that is mostly a hole, as a broker begins it, the slots are read that are not in the hole.
+    """
     most = (source.size - HEADER - SLOT * slots) // ITEM
     tested = sound = 0
     for place in range(_PLACES):
         first = slots // _PLACES * place
+        data = source.next_data(HEADER + SLOT * first)
+        first = max(first, slots if data is None else (data - HEADER) // SLOT)
+        if first >= slots:
+            break
         for count in _PLACE_SLOTS:
             values = _words(source, HEADER + SLOT * first, min(count, slots - first))
             used = np.flatnonzero(values)[:_FEW].tolist()

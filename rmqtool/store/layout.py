@@ -16,6 +16,7 @@ from rmqtool.store.kinds import FileKind, role_of
 from rmqtool.store.listing import Listing
 from rmqtool.store.names import escape_name
 from rmqtool.store.opening import add_file, extra_roots, is_listed, kind_of, relative_to
+from rmqtool.store.partial import add_what_is_missing
 from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.resolve import StoreForm, resolve
 
@@ -52,7 +53,7 @@ class Store(StoreContents):
         and then with how many files were found.
 
         Raises `UsageError` (no such path, an address, bad kind), `NotAStoreError`, `StoreIOError` (no
-        permission).
+        permission), `UnfitStoreError` (a copy whose list of files is damaged).
         """
         refuse_address(os.fspath(path))
         forced = kind_of(as_kind)
@@ -71,6 +72,8 @@ class Store(StoreContents):
         for place in extra:
             if not is_listed(inventory, place):
                 walker.walk(place, relative_to(place, target.root), ("commitlog",))
+        if target.form is not StoreForm.FILE:
+            add_what_is_missing(inventory, target.root, target.scope)
         inventory.files.sort(key=lambda file: (file.root, file.path))
         inventory.directories.sort(key=lambda directory: directory.path)
         store = cls(

@@ -56,6 +56,10 @@ class MappedSource(FileSource):
         """See `ByteSource.zero_copy`; False after the first fault."""
         return not self._copies
 
+    def maps(self, end: int) -> bool:
+        """Whether bytes up to `end` can be read from the mapping, as far as is known."""
+        return not self._copies and self.size_now() >= end
+
     def had_fault(self) -> bool:
         """See `ByteSource.had_fault`; in the last page of a file, what is cut is zeros without a fault."""
         if self._copies or self._guard is None:

@@ -14,7 +14,7 @@ from string import Formatter
 import pytest
 
 from rmqtool.check.catalogue import CATALOGUE
-from rmqtool.check.findings import Finding
+from rmqtool.check.findings import Finding, finding
 from rmqtool.cli.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,3 +40,12 @@ def test_an_entry(entry) -> None:
     assert named <= set(COMMANDS)
     facts = {field for _, field, _, _ in Formatter().parse(entry.sentence) if field}
     assert facts <= set(Finding.__dataclass_fields__)
+
+
+def test_one_is_no_plural() -> None:
+    said = {count: finding("CQ-DANGLING", found=count).message for count in (1, 2)}
+    assert said[1] == "1 consume queue entry points to no record"
+    assert said[2] == "2 consume queue entries in a row point to no record"
+    for entry in CATALOGUE.values():
+        one = entry.filled({name: 1 for _, name, _, _ in Formatter().parse(entry.of_many) if name})
+        assert not re.match(r"1 (\w+ ){0,3}(entries|records|messages|keys|files)\b", one), one

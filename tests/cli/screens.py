@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import math
 import os
 import pty
 import struct
@@ -13,10 +14,15 @@ from threading import Thread
 from unittest import mock
 
 from rmqtool.cli.main import run
+from rmqtool.output import progress, tablerows
 
 
 def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
-    """Exit code, and all that was shown on a terminal of `width` columns, both streams, as it scrolled by."""
+    """Exit code, and all that was shown on a terminal of `width` columns, both streams, as it scrolled by.
+
+    Without progress, which a busy machine shows and an idle one does not; columns of tables are as wide as
+    their first rows, however long these take.
+    """
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, width, 0, 0))
     seen: list[bytes] = []
@@ -29,6 +35,8 @@ def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
             mock.patch.dict(os.environ, unset, clear=True),
             mock.patch.object(sys, "stdout", terminal),
             mock.patch.object(sys, "stderr", terminal),
+            mock.patch.object(progress, "PATIENCE", math.inf),
+            mock.patch.object(tablerows, "PATIENCE", math.inf),
         ):
             code = run([str(word) for word in words])
     finally:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 
 from rmqtool.store.config_json import parse_config
 from tests.helpers import rmq
+from tests.tiers import sampled
 
 TOPICS = "config/topics.json"
 
@@ -49,9 +51,15 @@ STATES = {
 BEST = ("good", "cut", "trailing")
 
 
-@pytest.mark.parametrize("bak", ["good", "empty", "cut", "missing"])
-@pytest.mark.parametrize("primary", STATES)
-@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json"])
+@pytest.mark.parametrize(
+    ("name", "primary", "bak"),
+    sampled(
+        product(["topics.json", "consumerOffset.json"], STATES, ["good", "empty", "cut", "missing"]),
+        kind=lambda one: one[:2],
+        each=2,
+        unpack=True,
+    ),
+)
 def test_all_states_of_a_table_and_its_bak(store, tmp_path, name, primary, bak):
     """F33: what is salvaged has every entry that either file still shows, and a broker loads it."""
     path = store / "config" / name

@@ -31,6 +31,8 @@ main()
 
 SEGMENT = 1 << 20
 SEGMENTS = 4
+SOON = 10
+"""seconds: well below what is interrupted takes, and enough on a machine with other things to do"""
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +92,7 @@ def test_a_throttled_read_ends_soon(log: Path, tmp_path: Path, command: str, sen
     process = started([command, log, *options], tmp_path / "out")
     try:
         process.send_signal(getattr(signal, sent))
-        began = time.monotonic()
-        error = process.communicate(timeout=30)[1]
-        assert time.monotonic() - began < 2
+        error = process.communicate(timeout=SOON)[1]
     finally:
         process.kill()
     assert (process.returncode, error) == (130, b"")
@@ -111,9 +111,7 @@ def test_doctor_says_that_it_is_not_the_whole_answer(log: Path, tmp_path: Path, 
     process = started(["doctor", log, *options], tmp_path / "out")
     try:
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        error = process.communicate(timeout=30)[1].decode()
-        assert time.monotonic() - began < 2
+        error = process.communicate(timeout=SOON)[1].decode()
     finally:
         process.kill()
     assert process.returncode == 130
@@ -129,7 +127,7 @@ def test_an_interrupted_table_says_what_is_left(log: Path, tmp_path: Path, comma
     process = started([command, log, "--max-read-rate", "64KiB"], tmp_path / "out")
     try:
         process.send_signal(signal.SIGINT)
-        error = process.communicate(timeout=30)[1].decode()
+        error = process.communicate(timeout=SOON)[1].decode()
     finally:
         process.kill()
     assert process.returncode == 130
@@ -160,6 +158,6 @@ def test_a_call_of_a_function_that_takes_long(log: Path) -> None:
     done = subprocess.run(
         words, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False
     )
-    assert time.monotonic() - float(done.stderr) < 1.5
+    assert time.monotonic() - float(done.stderr) < SOON
     assert done.returncode == 130
     assert json.loads(done.stdout)["summary"]["incomplete_reason"] == "interrupted"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqtool.cli.completing import complete_groups, complete_scenarios, complete_topics
+from rmqtool.cli.completing import complete_groups, complete_scenarios, complete_schemas, complete_topics
 from rmqtool.query.near import near
 from tests.helpers import rmq
 
@@ -85,3 +85,24 @@ def test_completion_knows_the_store(store: Path, tmp_path: Path, monkeypatch: py
 def test_completion_of_scenarios() -> None:
     assert complete_scenarios("delete-") == ["delete-consumequeue", "delete-index"]
     assert complete_scenarios("remove-abort+zero") == ["remove-abort+zero-checkpoint"]
+
+
+def test_a_setting_with_a_wrong_letter_is_said(store: Path, tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text(
+        "mappedFileSizeCommitlog=4096\nmapedFileSizeConsumeQueue=1000\nmaxHashSlotNums=7\n"
+        "brokerName=a\nlistenPort=10911\nnamesrvAddr=x:9876\nbrokerIP1=a\nbrokerIP2=b\nmaxIndexNum=9\n"
+    )
+    said = rmq("info", store, "--store-config", conf).stderr.splitlines()
+    said = [line for line in said if "--store-config" in line]
+    assert [line.rpartition(", as ")[2] for line in said] == [
+        "mappedFileSizeCommitLog is",
+        "maxHashSlotNum is",
+    ]
+
+
+def test_completion_of_schemas() -> None:
+    assert complete_schemas("dif") == ["diff"]
+    assert complete_schemas("rmqtool.dif") == ["rmqtool.diff/1"]
+    assert len(complete_schemas("")) > 40
+    assert complete_schemas("x") == []

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 GOLDEN = {"b533-full": "TopicBasic", "v533-tx": "TopicTx"}
 """stores, and a topic of each"""
 ASKED: dict[str, tuple[str, ...]] = {
-    "info": (), "dump": ("--body", "--body-sha256"), "dump files": (), "verify": (),
+    "info": (), "info copy": ("--what-to-copy",), "dump": ("--body", "--body-sha256"), "dump files": (),
+    "verify": (),
     "doctor": ("--what-if", "delete-consumequeue"), "show": ("0",), "query-key": ("key-0",),
     "query-id": ("7F000001000078BF0000000000000000",),
     "query-offset": ("TOPIC", "0", "min", "-n", "3"), "query-time": ("TOPIC", "0", "0"),

@@ -132,4 +132,11 @@ SHOWN = (
     "query-key store delay-1h",
     "query-offset store TopicBasic 0 min -n 2",
     "checkpoint show store",
+    "map store",
+    "retry store",
+    "dlq store",
+    "half store --at 2026-11-21T10:00:00Z",
+    "trace store retry-dead",
+    "offsets audit store",
+    "config check store",
 )

@@ -87,7 +87,7 @@ LINES = [
     f"2026-11-22 10:00:00 ERROR main - accessKey={HUSH} //anna:{HUSH}@127.0.0.1:9876/ a_password={HUSH}",
 ]
 ASKED: dict[str, list[list[str]]] = {
-    "info": [["STORE"]],
+    "info": [["STORE"], ["STORE", "--what-to-copy", "--manifest", "NEW/manifest"]],
     "dump": [["STORE"], ["STORE/config"], ["STORE/config/users.json"], ["STORE/server.key"],
              ["STORE/config/topicQueueMapping.json"], ["STORE/config/consumerOrderInfo.json"],
              ["STORE/plain_acl.yml"], ["STORE/config/plain_acl.yml", "--as", "config"]],
@@ -117,7 +117,7 @@ ASKED: dict[str, list[list[str]]] = {
     "delayed": [["STORE"]],
     "half": [["STORE"]],
     "retry": [["STORE"], ["STORE", "--to", "NEW/again.replay"]],
-    "dlq": [["STORE"], ["STORE", "--to", "NEW/dead.replay"]],
+    "dlq": [["STORE"], ["STORE", "--to", "NEW/dead.replay", "--to-origin"]],
     "trace": [["STORE", "k"]],
     "assign": [["STORE", "TopicTest", "--clients", "a,b"]],
     "diff": [["STORE", "STORE"]],

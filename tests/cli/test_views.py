@@ -75,6 +75,46 @@ def test_open_halves_and_ops_without_half(tmp_path):
     assert [(row["type"], row["queue_offset"]) for row in rows] == [("op_without_half", 7)]
 
 
+@pytest.mark.parametrize("kind", ["retry", "dlq"])
+def test_what_was_given_back_goes_to_the_topic_it_came_from(kind, store, tmp_path):
+    target, root = tmp_path / "again.replay", tmp_path / "new"
+    _, rows, summary = listed(kind, store, "--to", target, "--to-origin")
+    assert summary["exported"]["messages"] == len(rows) > 0
+    again = rmq("dump", target, "--format", "ndjson", "--body", "base64").of_type("message")
+    first = {
+        row["uniq_key"]: row
+        for row in rmq(
+            "dump", store, "--topic", "TopicRetry", "--format", "ndjson", "--body", "base64"
+        ).of_type("message")
+    }
+    assert [one["uniq_key"] for one in again] == [row["uniq_key"] for row in rows]
+    for one in again:
+        sent = first[one["uniq_key"]]
+        assert one["topic"] == sent["topic"] == "TopicRetry"
+        assert one["body_base64"] == sent["body_base64"]
+        assert one["reconsume_times"] == 0
+        assert not {"RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC"} & set(one["properties"])
+    with MessageStore.open(root, create=True, release="5.3.3"):
+        pass
+    assert rmq("store", "load", root, target).exit_code == 0
+    assert {row["topic"] for row in rmq("dump", root, "--format", "ndjson").of_type("message")} == {
+        "TopicRetry"
+    }
+    assert rmq("verify", root).exit_code == 0
+    assert rmq(kind, store, "--to-origin").exit_code == 2
+
+
+def test_one_that_does_not_say_where_it_came_from_is_left_out(tmp_path):
+    root, target = tmp_path / "s", tmp_path / "again.replay"
+    with MessageStore.open(root, create=True, release="5.3.3") as made:
+        made.put(Message("%DLQ%G", b"lost", queue_id=0))
+        made.put(Message("%DLQ%G", b"known", queue_id=0, properties={"DLQ_ORIGIN_TOPIC": "Orders"}))
+    done = rmq("dlq", root, "--to", target, "--to-origin", "--json")
+    assert (done.exit_code, "left out" in done.stderr) == (3, True)
+    (one,) = rmq("dump", target, "--format", "ndjson").of_type("message")
+    assert (one["topic"], one["queue_id"]) == ("Orders", 0)
+
+
 def test_what_was_given_back_and_what_died(store, tmp_path):
     _, rows, summary = listed("retry", store)
     assert [(row["group"], row["origin_topic"], row["reconsume_times"], row["consumed"]) for row in rows] == [
@@ -89,6 +129,7 @@ def test_what_was_given_back_and_what_died(store, tmp_path):
     assert summary["exported"]["messages"] == 1
     (again,) = rmq("dump", target, "--format", "ndjson").of_type("message")
     assert again["keys"] == ["retry-dead"]
+    assert again["topic"] == "%DLQ%CG_retry"
     assert rmq("dlq", store, "--to", target).exit_code == 2  # exists
     assert rmq("dlq", store, "--to", store / "x").exit_code == 2
     assert listed("dlq", store, "--group", "nobody")[2]["messages"] == 0

@@ -17,7 +17,8 @@ from tests.fuzz.commands import troubles
 from tests.helpers import ROOT, Result
 from tests.scan.conftest import numba_kernels
 
-FAST = {"kernels": 300, "commands": 120}
+FAST = {"kernels": 200, "commands": 60}
+"""seeds of the usual run"""
 LONG = (*FAST, "jobs")
 HOURS = float(os.environ.get("RMQTOOL_FUZZ_HOURS", "1"))
 FIRST = os.environ.get("RMQTOOL_FUZZ_FIRST", "1000000")

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from formats.batch import encode_batch
+from tests.helpers import free_port
 from tests.interop.driver import EXPORTED_PACKAGES, OPENED_PACKAGES
 from tests.interop.jars import jars
 
@@ -77,7 +77,7 @@ class Broker:
     def __init__(self, release: str, root: Path, directory: Path, **settings: object) -> None:
         self.release, self.root = release, root
         self.log = directory / "broker.log"
-        self.port = _free_port()
+        self.port = free_port(-2, 1)  # the second listener, and replication
         own = {
             "listenPort": self.port,
             "haListenPort": self.port + 1,
@@ -250,7 +250,7 @@ class NameServer:
     """A running name server of ``release``; brokers get its ``address`` as ``namesrvAddr``."""
 
     def __init__(self, release: str, directory: Path) -> None:
-        port = _free_port()
+        port = free_port()
         self.address = f"127.0.0.1:{port}"
         config, log = directory / "namesrv.conf", directory / "namesrv.log"
         config.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\n")
@@ -312,16 +312,3 @@ def _home(directory: Path) -> Path:
     for name in ("broker", "namesrv"):
         (home / "conf" / f"logback_{name}.xml").write_text(_LOG.replace("LEVEL", level))
     return home
-
-
-def _free_port() -> int:
-    """A port P with P - 2 (the second listener) and P + 1 (replication) free, too."""
-    for port in range(21011 + os.getpid() % 500 * 10, 60000, 10):
-        try:
-            with contextlib.ExitStack() as taken:
-                for one in (port - 2, port, port + 1):
-                    taken.enter_context(socket.create_server(("127.0.0.1", one)))
-                return port
-        except OSError:
-            continue
-    raise OSError("no free port")

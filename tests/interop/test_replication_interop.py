@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rmqtool import MessageStore
-from tests.helpers import rmq
+from tests.helpers import free_port, rmq
 from tests.interop.javastore import JavaStore
 from tests.messagestore.cutting import Cutting
 from tests.messagestore.helpers import traffic
@@ -31,11 +30,6 @@ LONGEST = 1800
 """seconds: real slaves wait five behind each cut, and queues are compared message by message"""
 OURS = FILES | {"brokerIP1": "10.0.0.1"}
 THEIRS = FILES | {"brokerRole": "SLAVE"}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 def queues_of_java(store: JavaStore) -> dict[tuple[str, int], list[int]]:

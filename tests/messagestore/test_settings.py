@@ -25,6 +25,7 @@ from rmqtool.messagestore.messages import PutStatus
 from rmqtool.messagestore.warm_up import WarmUp
 from rmqtool.store.config import StoreConfig, config_of
 from tests.disks import replace
+from tests.helpers import free_port
 from tests.messagestore import test_store_pool as pool
 from tests.messagestore.helpers import copy_of_open, open_small
 
@@ -106,8 +107,7 @@ def slow(store: MessageStore) -> PutStatus:
 def by_default(root: Path, patch: Patch, name: str) -> None:
     """The port that is listened on."""
     del patch
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with open_small(root, **{name: port}) as store:
         assert store.listen()[1] == port
 

@@ -136,6 +136,10 @@ class Soak:
                 last[queue][writer] = int(number)
                 places[queue] += 1
             self.got += len(result.messages)
+            if result.messages:
+                one = chance.choice(result.messages)
+                again = self.store.get_raw(*queue, one.queue_offset, chance.choice((1, 32))).records
+                assert again[:1] == [one.raw] or self._is_gone(queue, one.queue_offset)
 
     def _is_gone(self, queue: tuple[str, int], offset: int) -> bool:
         """Whether the message expired; queues follow the log a moment later."""

@@ -56,6 +56,15 @@ def test_quiet_or_piped_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pipe.getvalue() == ""
 
 
+def test_a_dumb_terminal_has_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with Progress("scan", 100, enabled=True, color=False) as bar:
+        bar.advance(50)
+    assert terminal.getvalue() == ""
+
+
 def test_files_are_counted_where_nobody_knows_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_as_stderr(monkeypatch)
     monkeypatch.setattr(progress, "PATIENCE", 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fixtures
-from tests.helpers import ROOT
+from tests.helpers import ROOT, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +32,6 @@ S3_ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-
-
-def free_port() -> int:
-    """A port of the loopback where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

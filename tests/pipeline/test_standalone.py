@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import ROOT, rmq
-from tests.pipeline.conftest import free_port
+from tests.helpers import ROOT, free_port, rmq
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

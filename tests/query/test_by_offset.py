@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
+
 import pytest
 
 from rmqtool.broker.get_message import GetMessageStatus, pull
@@ -14,23 +17,28 @@ from rmqtool.store.layout import Store
 from tests.query.serving import NAMES, queue, rules_of
 from tests.tiers import of_each_kind
 
+PLACE = itemgetter("topic", "queue")
+
 
 @pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_one_pull_is_answered_as_java_did(golden, name):
     found = golden(name)
     rules, store = rules_of(found), Store.open(found.path)
-    assert found.expected["get"]
-    for asked in found.expected["get"]:
-        place = asked["topic"], asked["queue"], asked["offset"]
-        expression = asked.get("tagExpr") or "*"
-        with queue(found, *place[:2]) as view, UnitTags(store, *place[:2]) as tags:
-            query = OffsetQuery(store, view, rules, Question(*place), Subscription.of(expression))
-            answer = pull(view, place[2], asked["max"], query.broker_filter(tags))
-        facts = answer.status, answer.min_offset, answer.max_offset, answer.next_begin_offset
-        java = asked["status"], asked["minOffset"], asked["maxOffset"], asked["nextBeginOffset"]
-        assert (str(facts[0]), *facts[1:]) == java, (place, expression)
-        if not any(one.foreign for one in answer.delivered):
-            assert [one.physical_offset for one in answer.delivered] == asked["physicalOffsets"], place
+    questions = sorted(found.expected["get"], key=PLACE)
+    assert questions
+    for (topic, number), of_queue in groupby(questions, PLACE):
+        with queue(found, topic, number) as view, UnitTags(store, topic, number) as tags:
+            for asked in of_queue:
+                offset, expression = asked["offset"], asked.get("tagExpr") or "*"
+                question = Question(topic, number, offset)
+                query = OffsetQuery(store, view, rules, question, Subscription.of(expression))
+                answer = pull(view, offset, asked["max"], query.broker_filter(tags))
+                facts = answer.status, answer.min_offset, answer.max_offset, answer.next_begin_offset
+                java = asked["status"], asked["minOffset"], asked["maxOffset"], asked["nextBeginOffset"]
+                assert (str(facts[0]), *facts[1:]) == java, (question, expression)
+                if not any(one.foreign for one in answer.delivered):
+                    delivered = [one.physical_offset for one in answer.delivered]
+                    assert delivered == asked["physicalOffsets"], question
 
 
 @pytest.mark.parametrize("name", ["v470-basic", "v498-preblank", "v533-basic", "v533-batchcq", "v533-v2"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +11,12 @@ from fixtures.builder import HandmadeLog
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Gap, Records, Tail, TailContent
 from rmqtool.scan.fields import CrcState, Field
+from rmqtool.scan.moving import PATIENCE
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import open_source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SIZE = 8192
@@ -47,38 +48,43 @@ def scanned(path: Path, *, moving: bool) -> tuple[int, int, list[object]]:
     return good, bad, others[:-1]
 
 
+def at_each_wait(monkeypatch: pytest.MonkeyPatch, does: Callable[[], object]) -> list[float]:
+    """Something is done where time would pass; the seconds that would have."""
+    waits: list[float] = []
+    instead = SimpleNamespace(sleep=lambda seconds: [waits.append(seconds), does()])
+    monkeypatch.setattr("rmqtool.scan.moving.time", instead)
+    return waits
+
+
 @pytest.mark.parametrize("written", [0, 3, 40, 150, 388])
-def test_a_half_written_record_is_read_again(made: tuple[Path, bytes, list[int]], written: int) -> None:
+def test_a_half_written_record_is_read_again(
+    made: tuple[Path, bytes, list[int]], monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
     path, whole, places = made
     torn = whole[: places[-1] + written] + bytes(SIZE - places[-1] - written)
     path.write_bytes(torn)
-
-    def finish() -> None:
-        time.sleep(0.05)
-        with path.open("r+b") as file:
-            file.write(whole)
-
-    writer = threading.Thread(target=finish)
-    writer.start()
+    waits = at_each_wait(monkeypatch, lambda: path.write_bytes(whole))
     good, bad, others = scanned(path, moving=True)
-    writer.join()
+    assert waits == [PATIENCE] * bool(written)
     assert (good, bad) == (COUNT if written else COUNT - 1, 0)
     assert [type(one) for one in others] == [Tail]
     assert isinstance(others[0], Tail)
     assert others[0].content is TailContent.ZERO
 
 
-def test_damage_at_a_moving_end_is_told(made: tuple[Path, bytes, list[int]]) -> None:
+def test_damage_at_a_moving_end_is_told(
+    made: tuple[Path, bytes, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, whole, places = made
     damaged = bytearray(whole)
     damaged[places[2] + 100] ^= 1  # in a body
     damaged[places[4] + 4] ^= 1  # a magic
     path.write_bytes(damaged)
-    began = time.monotonic()
+    waits = at_each_wait(monkeypatch, lambda: None)
     good, bad, others = scanned(path, moving=True)
     assert (good, bad) == (COUNT - 2, 1)
     assert [(type(one), one.position) for one in others[:1] if isinstance(one, Gap)] == [(Gap, places[4])]
-    assert time.monotonic() - began < 3, "each doubt costs one wait"
+    assert len(waits) == 1, "what looks bad is waited for once"
     assert scanned(path, moving=False) == (good, bad, others)
 
 

@@ -643,12 +643,12 @@ def test_a_sparse_segment_is_not_read_through(kernels: ModuleType, tmp_path: Pat
             file.seek(size // 2)
             file.write(junk)
         for mode in ("map", "pread"):
-            began = time.monotonic()
+            began = time.process_time()
             with open_source(path, mode) as source:
                 events = scan(source, kernels, BASE)
             assert messages(events) == spans_of(log)
             assert_tiles(events, size)
-            assert time.monotonic() - began < 10
+            assert time.process_time() - began < 10
             (tail,) = others(events, Tail)
             contents = {b"": TailContent.ZERO, b"junk": TailContent.GARBAGE}
             assert tail.content is contents.get(junk, TailContent.STALE)

@@ -164,10 +164,10 @@ def sparse(path, slots, items, keys):
 def test_a_file_of_420_mb_takes_about_a_second(tmp_path, pair):
     path = tmp_path / "20231114221320123"
     sparse(path, *pair, numbers(7, 2000))
-    begun = time.monotonic()
+    begun = time.process_time()
     with open_source(path, "pread") as source:
         geometry = geometry_of(source)
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
     assert (geometry.slots, geometry.items) == pair
     assert geometry.source is (Source.DEFAULT if pair[0] == DEFAULT_SLOTS else Source.INFERRED)
 
@@ -180,3 +180,12 @@ def test_an_empty_file_of_the_default_length_is_the_default(tmp_path):
     assert (geometry.slots, geometry.items, geometry.source) == (DEFAULT_SLOTS, DEFAULT_ITEMS, Source.DEFAULT)
     assert geometry.item_position(1) == 20_000_060
     assert geometry.slot_position(2746024) == 10_984_136
+
+
+def test_a_young_file_is_known_by_a_few_reads(tmp_path, monkeypatch):
+    """As a broker begins it: three entries anywhere in 20 MB of slots that are a hole otherwise."""
+    path = tmp_path / "20231114221320123"
+    sparse(path, DEFAULT_SLOTS, DEFAULT_ITEMS, [1_234_567, 2_345_678, 4_999_999])
+    monkeypatch.setattr("rmqtool.store.index_geometry.solve_index", lambda _: pytest.fail("read through"))
+    with open_source(path, "pread") as source:
+        assert geometry_of(source).source is Source.DEFAULT

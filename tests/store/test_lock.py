@@ -150,7 +150,7 @@ def test_odd_lock_files(tmp_path):
     os.mkfifo(tmp_path / "lock")
     begun = time.monotonic()
     state = lock.probe(tmp_path)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert (state.held, state.reason) == (None, "lock is not a regular file")
 
 

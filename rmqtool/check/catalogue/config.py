@@ -101,8 +101,8 @@ ENTRIES = (
     Code(
         "CFG-UNREACHABLE",
         Severity.NOTE,
-        "{found} messages of {topic}, stored {first_timestamp} to {last_timestamp}, lie in a queue that "
-        "consumers are not reported of (readQueueNums {expected})",
+        "{found} {found:message|messages} of {topic}, stored {first_timestamp} to {last_timestamp}, "
+        "{found:lies|lie} in a queue that consumers do not see (readQueueNums {expected})",
         "raise readQueueNums to reach them",
     ),
     Code(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SHOW = "rmqtool show STORE OFFSET shows the record, its consume queue entry and its index entries"
+
+_NUMBERED = re.compile(r"\{(\w+):([^{}|]*)\|([^{}|]*)\}")
 
 
 class Severity(StrEnum):
@@ -21,12 +28,27 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One entry: severity, sentence (with facts of the finding in braces), what to do next."""
+    """One entry: severity, sentence, what to do next.
+
+    Facts of the finding stand in braces, `{found}`, and words that go with a number of them as
+    `{found:record has|records have}`.
+    """
 
     code: str
     severity: Severity
     sentence: str
     hint: str
+
+    def filled(self, facts: Mapping[str, Any]) -> str:
+        """The sentence with these facts in it."""
+        return _NUMBERED.sub(
+            lambda found: found[2] if str(facts.get(found[1])) == "1" else found[3], self.sentence
+        ).format_map(facts)
+
+    @property
+    def of_many(self) -> str:
+        """The sentence with its facts in braces, as it is about several."""
+        return _NUMBERED.sub(r"\3", self.sentence)
 
     @property
     def anchor(self) -> str:

@@ -8,7 +8,7 @@ ENTRIES = (
     Code(
         "IDX-ABSENT",
         Severity.WARNING,
-        "no index file holds the keys of {found} records",
+        "no index file holds the keys of {found} {found:record|records}",
         "queries by key find nothing; with messageIndexEnable=false give --store-config",
     ),
     Code(
@@ -20,49 +20,49 @@ ENTRIES = (
     Code(
         "IDX-BEHIND",
         Severity.WARNING,
-        "the index ends before the log does: the keys of {found} records are not in it",
+        "the index ends before the log does: the keys of {found} {found:record|records} are not in it",
         "queries by key do not find them; rmqtool rebuild STORE --what index rebuilds it",
     ),
     Code(
         "IDX-BEYOND-LOG",
         Severity.WARNING,
-        "{found} items point behind the end of the log",
+        "{found} index {found:entry points|entries point} behind the end of the log",
         "records that were there have been cut off",
     ),
     Code(
         "IDX-CHAIN",
         Severity.ERROR,
-        "the item's prev is {found}, the item before it in its slot {expected}",
-        "older keys of this slot are not found; rmqtool dump of the file shows the item",
+        "the index entry's prev is {found}, the one before it in its slot {expected}",
+        "older keys of this slot are not found; rmqtool dump of the file shows the entry",
     ),
     Code(
         "IDX-COUNT",
         Severity.ERROR,
-        "indexCount is {found}, by the items it should be {expected}",
-        "a broker reads and writes items by it",
+        "indexCount is {found}, by the index entries it should be {expected}",
+        "a broker reads and writes index entries by it",
     ),
     Code(
         "IDX-CYCLE",
         Severity.ERROR,
-        "the item's prev is {found}, which is not older: a query that follows it may never end",
+        "the index entry's prev is {found}, which is not older: a query that follows it may never end",
         "move the file away while the broker is down",
     ),
     Code(
         "IDX-DANGLING",
         Severity.ERROR,
-        "{found} items point to no record",
+        "{found} index {found:entry points|entries point} to no record",
         "rmqtool show STORE OFFSET shows what lies there",
     ),
     Code(
         "IDX-DOUBLE",
         Severity.NOTE,
-        "{found} keys of the record stand in the index twice",
+        "{found} {found:key of the record stands|keys of the record stand} in the index twice",
         "a start dispatched the record again; queries find it twice",
     ),
     Code(
         "IDX-EMPTY",
         Severity.NOTE,
-        "the index file holds no item",
+        "the index file holds no entry",
         "rmqtool info STORE shows how much disk it takes",
     ),
     Code(
@@ -71,7 +71,7 @@ ENTRIES = (
         "not checked: {found}",
         "give maxHashSlotNum and maxIndexNum with --store-config",
     ),
-    Code("IDX-HASH", Severity.ERROR, "the item's hash is {found}, the record has {expected}", SHOW),
+    Code("IDX-HASH", Severity.ERROR, "the index entry's hash is {found}, the record has {expected}", SHOW),
     Code(
         "IDX-HEADER",
         Severity.WARNING,
@@ -81,25 +81,25 @@ ENTRIES = (
     Code(
         "IDX-HEADER-LOST",
         Severity.WARNING,
-        "{found} fields of the header disagree with the content",
+        "{found} {found:field of the header disagrees|fields of the header disagree} with the content",
         "queries use the header's times to choose files, and a broker continues by its count",
     ),
     Code(
         "IDX-MISSING",
         Severity.WARNING,
-        "keys of {found} records are not in the index",
+        "keys of {found} {found:record|records} are not in the index",
         "queries by key do not find them; rmqtool rebuild STORE --what index rebuilds it",
     ),
     Code(
         "IDX-MORE",
         Severity.ERROR,
         "{found} further findings {part} of this file are not listed",
-        "rmqtool dump of the file shows its items",
+        "rmqtool dump of the file shows its entries",
     ),
     Code(
         "IDX-OFFSET",
         Severity.ERROR,
-        "the item points to {found}, its key belongs to the record at {expected}",
+        "the index entry points to {found}, its key belongs to the record at {expected}",
         SHOW,
     ),
     Code(
@@ -111,13 +111,13 @@ ENTRIES = (
     Code(
         "IDX-SLOT",
         Severity.ERROR,
-        "the slot holds {found}, the newest item of its chain is {expected}",
+        "the slot holds {found}, the newest entry of its chain is {expected}",
         "keys of this slot are not found; rmqtool rebuild STORE --what index rebuilds it",
     ),
     Code(
         "IDX-TIME",
         Severity.WARNING,
-        "the item's timeDiff is {found} s, by the record's store time {expected} s",
+        "the index entry's timeDiff is {found} s, by the record's store time {expected} s",
         "queries for a time range miss it",
     ),
     Code(

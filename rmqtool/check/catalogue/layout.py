@@ -45,7 +45,8 @@ ENTRIES = (
     Code(
         "DIR-NO-LOG",
         Severity.ERROR,
-        "there is no commit log file, but {found} files of queues: a broker destroys them when it starts",
+        "there is no commit log file, but {found} {found:file|files} of queues: a broker "
+        "destroys {found:it|them} when it starts",
         "is the disk mounted, is it the right path? --commitlog DIR names another one",
     ),
     Code(

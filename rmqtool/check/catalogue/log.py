@@ -98,7 +98,7 @@ ENTRIES = (
     Code(
         "CL-INNER-COUNT",
         Severity.ERROR,
-        "the batch holds {found} messages, its property {part} says {expected}",
+        "the batch holds {found} {found:message|messages}, its property {part} says {expected}",
         "queue offsets behind the batch do not fit; rmqtool dump STORE --unwrap lists the messages",
     ),
     Code(
@@ -170,7 +170,7 @@ ENTRIES = (
     Code(
         "CL-STALE",
         Severity.NOTE,
-        "{found} records of an earlier life lie behind the end",
+        "{found} {found:record of an earlier life lies|records of an earlier life lie} behind the end",
         "a truncation does not clear what it cuts off",
     ),
     Code(

@@ -8,25 +8,26 @@ ENTRIES = (
     Code(
         "CQ-HOLE",
         Severity.ERROR,
-        "{found} consume queue entries are zero in front of others",
+        "{found} consume queue {found:entry is|entries are} zero in front of others",
         "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-INVALID",
         Severity.ERROR,
-        "{found} consume queue entries have a negative offset or no size",
+        "{found} consume queue {found:entry has|entries have} a negative offset or no size",
         "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-ORDER",
         Severity.ERROR,
-        "{found} consume queue entries point in front of one before them",
+        "{found} consume queue "
+        "{found:entry points in front of one before it|entries point in front of one before them}",
         "rmqtool dump of the file shows them",
     ),
     Code(
         "CQ-PRE-BLANK",
         Severity.WARNING,
-        "{found} blank entries stand behind entries of messages",
+        "{found} blank {found:entry stands|entries stand} behind entries of messages",
         "rmqtool dump of the file shows them",
     ),
     Code(
@@ -57,13 +58,14 @@ ENTRIES = (
     Code(
         "CQ-DANGLING",
         Severity.ERROR,
-        "{found} consume queue entries in a row point to no record",
+        "{found} consume queue {found:entry points|entries in a row point} to no record",
         "rmqtool show STORE OFFSET shows what lies there; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-EXPIRED",
         Severity.NOTE,
-        "{found} consume queue entries point below the first file of the log: their records have expired",
+        "{found} consume queue {found:entry points|entries point} below the first file of the "
+        "log: {found:its record has|their records have} expired",
         "queues are cleaned file by file, later than the log",
     ),
     Code("CQ-FOREIGN", Severity.ERROR, "the entry points to a record of {found}", SHOW),
@@ -76,7 +78,8 @@ ENTRIES = (
     Code(
         "CQ-BEHIND",
         Severity.WARNING,
-        "the queue ends before the log does: {found} records have no consume queue entry yet",
+        "the queue ends before the log does: {found} {found:record has|records have} no consume "
+        "queue entry yet",
         "a start may not build all of them; rmqtool recover STORE does",
     ),
     Code(
@@ -88,25 +91,26 @@ ENTRIES = (
     Code(
         "BCQ-HOLE",
         Severity.ERROR,
-        "{found} batch queue entries are zero in front of others",
+        "{found} batch queue {found:entry is|entries are} zero in front of others",
         "rmqtool dump of the file shows them",
     ),
     Code(
         "BCQ-INVALID",
         Severity.ERROR,
-        "{found} batch queue entries have no offset, size or count",
+        "{found} batch queue {found:entry has|entries have} no offset, size or count",
         "rmqtool dump of the file shows them",
     ),
     Code(
         "BCQ-ORDER",
         Severity.ERROR,
-        "{found} batch queue entries point in front of one before them",
+        "{found} batch queue "
+        "{found:entry points in front of one before it|entries point in front of one before them}",
         "rmqtool dump of the file shows them",
     ),
     Code(
         "BCQ-PRE-BLANK",
         Severity.WARNING,
-        "{found} blank entries stand behind entries of messages",
+        "{found} blank {found:entry stands|entries stand} behind entries of messages",
         "rmqtool dump of the file shows them",
     ),
     Code(
@@ -118,19 +122,21 @@ ENTRIES = (
     Code(
         "BCQ-BEHIND",
         Severity.WARNING,
-        "the batch queue ends before the log does: {found} records have no consume queue entry yet",
+        "the batch queue ends before the log does: {found} {found:record has|records have} no "
+        "consume queue entry yet",
         "a start with the queues behind may not build all of them",
     ),
     Code(
         "BCQ-DANGLING",
         Severity.ERROR,
-        "{found} batch queue entries in a row point to no record",
+        "{found} batch queue {found:entry points|entries in a row point} to no record",
         "rmqtool show STORE OFFSET shows what lies there",
     ),
     Code(
         "BCQ-EXPIRED",
         Severity.NOTE,
-        "{found} batch queue entries point below the first file of the log: their records have expired",
+        "{found} batch queue {found:entry points|entries point} below the first file of the log: "
+        "{found:its record has|their records have} expired",
         "queues are cleaned file by file, later than the log",
     ),
     Code("BCQ-FOREIGN", Severity.ERROR, "the entry points to a record of {found}", SHOW),
@@ -145,20 +151,23 @@ ENTRIES = (
     Code(
         "X-GHOST",
         Severity.WARNING,
-        "{found} messages have no consume queue entry: consumers will not receive them",
+        "{found} {found:message has|messages have} no consume queue entry: consumers will not "
+        "receive {found:it|them}",
         SHOW,
     ),
     Code(
         "X-MORE",
         Severity.WARNING,
-        "{found} more records of this queue have no consume queue entry at their slot; the first "
+        "{found} more {found:record of this queue has|records of this queue have} no consume "
+        "queue entry at their slot; the first "
         "4,096 runs are listed",
         "rmqtool dump STORE --topic TOPIC lists the records",
     ),
     Code(
         "X-LOST",
         Severity.ERROR,
-        "queues know of {found} records behind the end of the log, up to offset {expected}: they are lost",
+        "queues know of {found} {found:record|records} behind the end of the log, up to offset "
+        "{expected}: {found:it is|they are} lost",
         "look for them in replicas; a broker cuts the queues here when it starts",
     ),
     Code(
@@ -176,13 +185,14 @@ ENTRIES = (
     Code(
         "X-NO-QUEUES",
         Severity.NOTE,
-        "{found} records have no queues to be compared with: no queue and no topic table is here",
+        "{found} {found:record has|records have} no queues to be compared with: no queue and no "
+        "topic table is here",
         "where only a part of a store was sent, ask for consumequeue/ and config/ too",
     ),
     Code(
         "X-NO-QUEUE",
         Severity.NOTE,
-        "{found} records of a topic without a queue, as after its deletion",
+        "{found} {found:record|records} of a topic without a queue, as after its deletion",
         "rmqtool dump STORE --topic TOPIC lists them",
     ),
 )

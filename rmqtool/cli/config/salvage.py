@@ -57,7 +57,7 @@ def command(
     """Write the tables in config/ that a broker would not load, from all that can be read of them.
 
     Of a damaged file the longest front that is whole is kept and united with the .bak; where both have an
-    entry, the file's stays, since it is younger. A topics.json of which nothing is left is made from consume
+    entry, the file's stays, since it is younger. A topics.json that is wholly lost is made from consume
     queues and commit log, and its entries are reported as a guess. What a broker loads as it is stays
     unchanged. Prints the plan and stops, unless --apply.
     """

@@ -52,7 +52,9 @@ class EmbeddedEngine(LocalEngine):
         self._sync: Competitor = COMPETITORS[engine](root / "sync", sync=True)
         self._turn = threading.Lock()
         self._there = 0
-        self._chance = random.Random(len(given))  # noqa: S311
+        chance, some = random.Random(len(given)), max(len(given) // LOOKUPS, 1)  # noqa: S311
+        self._places = [chance.random() for _ in range(some)]
+        self._wanted = [message.keys[0].encode() for message in chance.choices(given, k=some)]
         self._put_many()
         self._sync.put((self._records.of(given[0]),))
 
@@ -96,13 +98,11 @@ class EmbeddedEngine(LocalEngine):
         return len(given)
 
     def _random(self) -> int:
-        store, some = self._store, max(len(self._given) // LOOKUPS, 1)
-        for _ in range(some):
-            store.get(self._chance.randrange(self._there))
-        return some
+        for place in self._places:
+            self._store.get(int(place * self._there))
+        return len(self._places)
 
     def _key(self, store: Keyed) -> int:
-        some = max(len(self._given) // LOOKUPS, 1)
-        for message in self._chance.choices(self._given, k=some):
-            store.find(message.keys[0].encode())
-        return some
+        for key in self._wanted:
+            store.find(key)
+        return len(self._wanted)

@@ -37,7 +37,10 @@ class MessageStoreEngine(LocalEngine):
         for store in (self._store, self._sync):
             if memory:
                 store.topics.set(TOPIC, memory=True)
-        self._chance = random.Random(len(given))  # noqa: S311
+        chance, some = random.Random(len(given)), max(len(given) // LOOKUPS, 1)  # noqa: S311
+        self._places = [(chance.random(), chance.random()) for _ in range(some)]
+        """of messages to get: parts of the queues, and of the queue"""
+        self._wanted = [message.keys[0] for message in chance.choices(given, k=some)]
         self._put_many()  # whatever is measured finds some; kernels are loaded, files are made
         self._sync.put(given[0])
         self._store.get_table(TOPIC, 0, 0, 1)
@@ -100,24 +103,19 @@ class MessageStoreEngine(LocalEngine):
         return done
 
     def _random(self) -> int:
-        queues, some = self._filled(), max(len(self._given) // LOOKUPS, 1)
-        for _ in range(some):
-            number, begin, end = self._chance.choice(queues)
-            self._store.get_raw(TOPIC, number, self._chance.randrange(begin, end), 1)
-        return some
-
-    def _wanted(self) -> list[str]:
-        self._filled()
-        some = max(len(self._given) // LOOKUPS, 1)
-        return [message.keys[0] for message in self._chance.choices(self._given, k=some)]
+        queues = self._filled()
+        for which, place in self._places:
+            number, begin, end = queues[int(which * len(queues))]
+            self._store.get_raw(TOPIC, number, begin + int(place * (end - begin)), 1)
+        return len(self._places)
 
     def _key(self) -> int:
-        wanted = self._wanted()
-        for key in wanted:
+        self._filled()
+        for key in self._wanted:
             self._store.query_key(TOPIC, key, 1)
-        return len(wanted)
+        return len(self._wanted)
 
     def _key_many(self) -> int:
-        wanted = self._wanted()
-        self._store.query_key(TOPIC, wanted, 1)
-        return len(wanted)
+        self._filled()
+        self._store.query_key(TOPIC, self._wanted, 1)
+        return len(self._wanted)

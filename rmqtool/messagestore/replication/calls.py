@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import UsageError
@@ -49,13 +50,13 @@ class Replication:
             self._master.close()
 
 
-class ReplicationCalls:
+class ReplicationCalls(ABC):
     """Replication of an open store, to and from other stores and RocketMQ's brokers."""
 
     _replication: Replication
 
-    def _demand_open(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _demand_open(self) -> None: ...
 
     def listen(self, host: str = "127.0.0.1", port: int | None = None) -> tuple[str, int]:
         """Sends the log to slaves that connect, also RocketMQ's, until the store is closed; the address.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ DEFAULT_GROUP = "rmqtool"
 """producer group of transactions that name none"""
 
 
-class ServiceCalls:
+class ServiceCalls(ABC):
     """Groups, offsets, retries, delays and transactions of an open store.
 
     Every call raises `StoreClosedError` behind `close`, and `StoreIOError` or `UnreadableError` where files
@@ -34,8 +35,8 @@ class ServiceCalls:
 
     _services: Services
 
-    def _demand_open(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _demand_open(self) -> None: ...
 
     @property
     def groups(self) -> Groups:

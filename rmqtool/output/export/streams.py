@@ -18,7 +18,7 @@ from rmqtool.output.messages import OMIT_NULL
 from rmqtool.output.stream import ByteOut
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -196,29 +196,33 @@ class _RawEncoder:
         pass
 
 
+@dataclass(frozen=True)
 class ReplayForm:
-    """The replayable file of docs/format/replay.md."""
+    """The replayable file of docs/format/replay.md. made: gives what is written in the place of a record."""
 
+    made: Callable[[bytes], bytes] | None = None
     columns = ("record",)
 
     def encoder(self, out: ByteOut, *, fresh: bool) -> _ReplayEncoder:
         """See `Form`."""
         if fresh:
             out.write(replay.header())
-        return _ReplayEncoder(out)
+        return _ReplayEncoder(out, self.made)
 
 
 class _ReplayEncoder:
     """Entries are put together as columns."""
 
-    def __init__(self, out: ByteOut) -> None:
-        self._out = out
+    def __init__(self, out: ByteOut, made: Callable[[bytes], bytes] | None) -> None:
+        self._out, self._made = out, made
 
     def write(self, batch: pa.RecordBatch) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         records = batch["record"]
+        if self._made is not None:
+            records = pa.array(map(self._made, records.to_pylist()), pa.binary())
         heads = pa.array(_heads(records), pa.binary())
         self._out.write(_bytes_of(pc.binary_join_element_wise(heads, records, b"")))
 

@@ -256,6 +256,14 @@ def _incidents() -> dict[str, Listing]:
     level = record("level:int offset:int|null messages:int overdue:int next_timestamp:int|null")
     stages = "half|commit|rollback|schedule|deliver|retry|dlq|pop|store"
     return {
+        "what-to-copy": Listing(
+            "Which files doctor needs on another machine.",
+            {"file": record("type=file path:str kind:str size:int disk_bytes:int copy:bool why:str|null")},
+            answered(
+                "files:int bytes:int disk_bytes:int left_out_files:int left_out_bytes:int "
+                "left_out_disk_bytes:int reads_from:int|null"
+            ),
+        ),
         "delayed": Listing(
             "Delayed messages that wait.",
             {

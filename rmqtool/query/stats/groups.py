@@ -103,7 +103,12 @@ class Groups:
         wanted = list(self._facts.items())
         summed = table.group_by(list(self.keys), use_threads=False).aggregate(wanted)
         names = {f"{name}_{how}": name for name, how in wanted}
-        return summed.rename_columns([names.get(name, name) for name in summed.column_names])
+        named = summed.rename_columns([names.get(name, name) for name in summed.column_names])
+        return named.select([*self.keys, *self._facts])
+
+    def part(self, **columns: Any) -> pa.Table:
+        """Sums that were made elsewhere, a row for each group, in the form of `partial`."""
+        return pa.table({name: columns[name] for name in (*self.keys, *self._facts)})
 
     def _keep(self, part: pa.Table) -> None:
         self._parts.append(part)

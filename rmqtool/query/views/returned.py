@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from formats.properties import DLQ_ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from formats.system_topics import DLQ_PREFIX, RETRY_PREFIX
@@ -14,12 +18,16 @@ from rmqtool.query.views.topic_records import property_of, records_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy.typing as npt
+
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
 
 PREFIXES = {"retry": RETRY_PREFIX, "dlq": DLQ_PREFIX}
+ORIGINS = {"retry": (RETRY_TOPIC,), "dlq": (DLQ_ORIGIN_TOPIC, RETRY_TOPIC)}
+"""properties that say where a message came from; the first that is there counts"""
 _COLUMNS = (
     "physical_offset", "topic", "queue_id", "queue_offset", "store_timestamp", "born_timestamp",
     "reconsume_times", "uniq_key", "keys", "properties",
@@ -42,6 +50,8 @@ class Returned:
     left: list[Row] = field(default_factory=list)
     by_group: Counter[str] = field(default_factory=Counter)
     waiting: int = 0
+    without_origin: int = 0
+    _places: array[int] = field(default_factory=partial(array, "q"))
 
     def rows(self) -> Iterator[Row]:
         """A row for each message; consumed: the group has come past it, None where no offset is stored."""
@@ -54,24 +64,33 @@ class Returned:
         topics = returned_topics(self.kind, self.groups)
         shown = [one for one in _COLUMNS if one != "properties"]
         for batch in records_of(self.store, topics, _COLUMNS, self.reading, self.left):
-            given = [property_of(batch, name) for name in (DLQ_ORIGIN_TOPIC, RETRY_TOPIC)]
+            given = [property_of(batch, name) for name in ORIGINS[self.kind]]
             ids = [property_of(batch, name) for name in (DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID)]
             if self.kind == "retry":
-                given, ids = given[1:], ids[1:]
+                ids = ids[1:]
             for row, one in enumerate(batch.select(shown).to_pylist()):
                 group = one.pop("topic").removeprefix(prefix)
                 offset = reached.get((prefix + group, one["queue_id"]))
                 consumed = None if offset is None else one["queue_offset"] < offset
                 self.by_group[group] += 1
                 self.waiting += not consumed
+                origin = next((names[row] for names in given if names[row]), None)
+                if origin is None:
+                    self.without_origin += 1
+                else:
+                    self._places.append(one["physical_offset"])
                 yield {
                     "type": self.kind,
                     "group": group,
-                    "origin_topic": next((names[row] for names in given if names[row]), None),
+                    "origin_topic": origin,
                     "origin_msg_id": next((names[row] for names in ids if names[row]), None),
                     **one,
                     "consumed": consumed,
                 }
+
+    def places(self) -> npt.NDArray[np.int64]:
+        """Physical offsets, sorted, of those listed that say which topic they came from."""
+        return np.sort(np.frombuffer(self._places, np.int64))
 
     def summary(self) -> Row:
         """Of what was listed."""

@@ -1,0 +1,140 @@
+"""`rmqtool info --what-to-copy`: which files doctor needs elsewhere, and the list that goes with them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqtool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.cli.context import Context
+    from rmqtool.output.export.target import Target
+    from rmqtool.recovery.what_to_copy import WhatToCopy
+    from rmqtool.store.layout import Store
+
+SCHEMA = "rmqtool.what-to-copy/1"
+KEYS = ("path", "kind", "size", "disk_bytes", "copy", "why")
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """What is asked about a copy."""
+
+    what_to_copy: Annotated[
+        bool,
+        typer.Option(
+            "--what-to-copy", help="Which files doctor needs elsewhere, on a machine without this store."
+        ),
+    ] = False
+    print0: Annotated[
+        bool,
+        typer.Option(
+            "--print0",
+            help="With --what-to-copy: only the paths, each with a NUL behind it, for tar and rsync.",
+        ),
+    ] = False
+    manifest: Annotated[
+        str | None,
+        typer.Option(
+            "--manifest",
+            metavar="FILE",
+            help="With --what-to-copy: write the list of all files, which goes into the copy as "
+            "rmqtool-manifest.",
+            show_default=False,
+        ),
+    ] = None
+
+
+def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> ExitCode:
+    """Lists the files; writes the list that a copy of them needs to say what it lacks."""
+    from rmqtool.recovery.what_to_copy import WhatToCopy
+    from rmqtool.store.required import require_root
+
+    require_root(store)
+    found = WhatToCopy(store)
+    target = None if options.manifest is None else _target(options.manifest, store)
+    if target is not None:
+        _write(target, store)
+    if options.print0:
+        for one in found.copied():
+            context.out.write(os.fsencode(one.path) + b"\0")
+        context.out.flush()
+    elif context.format == "table":
+        _page(context, found)
+    else:
+        with context.rows(SCHEMA, (), csv_columns=KEYS) as rows:
+            rows.write_rows(found.rows())
+            rows.finish(found.summary() | {"complete": True})
+    return ExitCode.OK
+
+
+def _target(given: str, store: Store) -> Target:
+    from rmqtool.output.export.target import Target
+    from rmqtool.repair.places import lies_in
+
+    path = Path(given)
+    if not path.name or path.name in {".", ".."}:
+        raise UsageError(f"--manifest: '{given}' is not a valid file name")
+    if lies_in(given, store):
+        raise UsageError(f"--manifest: {given} lies in the store, where nothing is written")
+    target = Target(path, directory=False, option="--manifest")
+    target.begin(force=False, resume=False, options={})
+    return target
+
+
+def _write(target: Target, store: Store) -> None:
+    from rmqtool.output.export.target import writing
+    from rmqtool.store.partial import listing_of
+
+    with writing(target.part), open(target.open_part(fresh=True), "wb") as file:
+        file.writelines(listing_of(store.files))
+    target.publish()
+
+
+def _page(context: Context, found: WhatToCopy) -> None:
+    """Sums by kind, and the commands that make the copy."""
+    from rmqtool.output.sizes import human_bytes
+    from rmqtool.output.tablerows import Column
+    from rmqtool.store.partial import NAME
+
+    why = {row["kind"]: row["why"] for row in found.rows() if row["why"]}
+    page = context.page()
+    columns = [
+        Column("kind"),
+        Column("files", right=True),
+        Column("size", right=True, show=human_bytes),
+        Column("disk_bytes", "on disk", right=True, show=human_bytes),
+    ]
+    for copied, title in ((True, "Copy"), (False, "Leave out")):
+        sums = [(kind, one) for (kind, taken), one in sorted(found.sums.items()) if taken is copied]
+        if sums:
+            page.heading(title)
+            further = [] if copied else [Column("why")]
+            page.table(
+                [*columns, *further],
+                [{"kind": kind, **asdict(one), "why": why.get(kind)} for kind, one in sums],
+            )
+    both = found.summary()
+    page.line("")
+    size, left = human_bytes(both["disk_bytes"]), human_bytes(both["left_out_disk_bytes"])
+    page.words(
+        f"The copy has {size}; {left} stay here. With {NAME} in its root a copy says what it lacks, and no "
+        "command calls it safe."
+        if both["left_out_files"]
+        else f"A start may read the whole log: the copy is one of the whole store, {size}."
+    )
+    place = shlex.quote(str(found.store.root))
+    page.heading("Do next")
+    page.command(
+        f"rmqtool info {place} --what-to-copy --print0 --manifest {NAME} | "
+        f'tar -czSf copy.tar.gz -C {place} --null -T - -C "$PWD" {NAME}'
+    )
+    page.words("makes the archive; unpack it elsewhere, and there:", "      ")
+    page.command("rmqtool doctor .")
+    page.close()
