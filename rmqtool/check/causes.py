@@ -37,6 +37,9 @@ _WHOLE_FILE = frozenset({"DIR-SIZE", "DIR-EMPTY-FILE", "DIR-TWIN", "DIR-OVERLAP"
 
 _FRAMES = frozenset({*GAP_CODES.values(), "CL-BLANK-LENGTH", "CL-TAIL"})
 
+_LATER = frozenset({"CP-FUTURE", "CP-CONFIRM"})
+"""what a checkpoint knows of a log that was longer, or whose last record is not the one it had"""
+
 _EARLY = frozenset({"IDX-TIME", "IDX-HEADER"})
 """found while the log is read, perhaps before the record's own time is judged"""
 
@@ -59,6 +62,8 @@ class Causes:
         """index files whose header has a wrong begin_timestamp"""
         self._elsewhere: dict[int | None, str] = {}
         """records that a unit of another queue points to"""
+        self.log_end: int | None = None
+        """physical offset behind the last record"""
 
     @property
     def lost(self) -> Ranges:
@@ -132,6 +137,8 @@ class Causes:
             place = self._around(one)
             return place.code if place is not None and place.start == one.physical_offset else None
         place = self._around(one, *(() if one.code in _BY_CONTENT else ("CL-PROPERTIES",)))
+        if one.code in _LATER:
+            place = self._at_the_end()
         if place is not None and place.code == one.code:
             place = self._around(one, "CL-PROPERTIES", one.code)
             return None if place is None else place.code
@@ -147,6 +154,11 @@ class Causes:
         """The innermost damage of the log where a finding is, among other codes than `but`."""
         offset = one.physical_offset
         return None if offset is None else self._log.over(offset, offset + 1, but)
+
+    def _at_the_end(self) -> Range | None:
+        """Damage that begins where the log ends, or reaches that far."""
+        end = self.log_end
+        return None if end is None else self._log.over(end, end + 1, ()) or self._log.over(end - 1, end, ())
 
     def _cause_of_absence(self, one: Finding) -> str | None:
         """Why records have no unit, or a group's offset has no queue to point into."""

@@ -134,19 +134,21 @@ class UnitCheck:
                 continue
             for index, unit in _real(queue, number):
                 slot = queue.first_slot(number) + index
-                facts = self._judge(queue, unit, slot)
-                if facts is None:
-                    continue
-                if run is not None and run.goes_on(facts, slot):
-                    run.last = slot
-                    continue
-                yield from _finding_of(run, queue)
-                place = file.shown, index * queue.dtype.itemsize
-                run = _Run(facts, slot, slot, *place, int(unit["physical_offset"]))
+                place = file.shown, index * queue.dtype.itemsize, int(unit["physical_offset"])
+                facts, beside = self._judge(queue, unit, slot), None
+                if facts is not None:
+                    beside = facts.pop("beside", None)
+                    if run is not None and run.goes_on(facts, slot):
+                        run.last = slot
+                    else:
+                        yield from _finding_of(run, queue)
+                        run = _Run(facts, slot, slot, *place)
+                if beside is not None:
+                    yield from _finding_of(_Run(beside, slot, slot, *place), queue)
         yield from _finding_of(run, queue)
 
     def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | None:
-        """What is wrong with a unit: facts of a finding, or nothing."""
+        """What is wrong with a unit: facts of a finding, or nothing; `beside`: those of a second one."""
         offset = int(unit["physical_offset"])
         if self._log is None:
             return None
@@ -170,11 +172,12 @@ class UnitCheck:
         expected = expected_slot(queue, record)
         if expected is None:
             return {"code": "CQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
-        if expected != slot:
-            return {"code": "CQ-SHIFT", "part": "queue_offset", "shift": expected - slot}
+        size = None
         if int(unit["size"]) != record.size:
-            return {"code": "CQ-SIZE", "part": "size", "expected": record.size, "found": int(unit["size"])}
-        return None
+            size = {"code": "CQ-SIZE", "part": "size", "expected": record.size, "found": int(unit["size"])}
+        if expected != slot:
+            return {"code": "CQ-SHIFT", "part": "queue_offset", "shift": expected - slot, "beside": size}
+        return size
 
     def _judge_batch(self, queue: QueueUnits, unit: Any, record: Found) -> dict[str, Any] | None:
         if (record.topic, record.queue_id) != (queue.topic, queue.queue_id):
@@ -193,6 +196,9 @@ class UnitCheck:
         for name, value in wanted.items():
             if int(unit[name]) != value:
                 return {"code": "BCQ-FIELD", "part": name, "expected": value, "found": int(unit[name])}
+        if base != record.queue_offset:  # from which clients count (`MessageDecoder#decodeMessage`)
+            stated = {"expected": base, "found": record.queue_offset}
+            return {"code": "BCQ-OFFSET", "part": "queue_offset", **stated}
         return None
 
 

@@ -39,6 +39,7 @@ from rmqtool.scan.files import FileReader
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.reader import PART_BYTES, SUMMED_PART_BYTES, Expired
 from rmqtool.store.layout import FileKind
+from rmqtool.store.resolve import StoreForm
 from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.whole import read_whole
 
@@ -166,6 +167,7 @@ class Verification:
         if self.access.limit is not None:
             small = self.store.of_kind(FileKind.CHECKPOINT, FileKind.CONFIG, FileKind.CONFIG_BAK)
             self.access.limit.take(sum(file.size for file in small))
+        self.causes.log_end = self.covered.end_offset
         yield from self._looks(partial(check_state, queues=queues, log_end=self._log_end(), times=times))
 
     def _log_end(self) -> LogEnd | None:
@@ -271,7 +273,9 @@ class Verification:
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from misplaced(cross, records)
-            yield from undispatched(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
+            # the settings beside a log that was given alone tell of topics; their queues were not given
+            topics = frozenset() if store.form is StoreForm.COMMITLOG else frozenset(store.topics)
+            yield from undispatched(cross, Circumstances(is_unclean(store), topics))
             yield from blocked_topics(store, {topic for topic, _ in cross.unplaced})
 
     def summary(self) -> dict[str, Any]:

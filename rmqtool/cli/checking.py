@@ -22,5 +22,9 @@ def check_with(
     read: ReadOptions,
 ) -> Checked:
     """What a check of `repair.prove.checks` says."""
-    with context.progress("checking", sum(one.size for one in store.segments)) as progress:
-        return check(store, planned, read.of_log(store, progress.advance))
+    from rmqtool.check.verify import Verification
+
+    with context.progress("checking", 0) as progress:
+        reading = read.of_log(store, progress.advance)
+        progress.expect(Verification(store, reading).bytes_to_read)
+        return check(store, planned, reading)

@@ -115,8 +115,8 @@ def _run(context: Context, diagnosis: Diagnosis, scenarios: Sequence[Scenario], 
         context.console.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
 
     store = diagnosis.store
-    with context.progress("reading", diagnosis.bytes_at_most(scenarios)) as progress:
-        diagnosis.run(scenarios, read.of_log(store, progress.advance), tell)
+    with context.progress("reading", 0) as progress:
+        diagnosis.run(scenarios, read.of_log(store, progress.advance), tell, progress.expect)
 
 
 def _seconds(text: str) -> float:

@@ -140,8 +140,7 @@ def plan_recovery(
     from rmqtool.store.names import unescape_name
 
     release = chosen["release"] or opened.release.last
-    total = 3 * sum(one.size for one in opened.segments)
-    with context.progress("reading", total) as progress:
+    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         if chosen["policy"] == Policy.BROKER:
             return _as_broker(opened, release, chosen, read, progress.advance)
         options = KeepOptions(
@@ -152,6 +151,7 @@ def plan_recovery(
             jobs=read.job_count,
             access=Access.of(read.bytes_per_second, careful=True, live=False),
             advance=progress.advance,
+            expect=progress.expect,
         )
         return keep(opened, options, work).planned
 

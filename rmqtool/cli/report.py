@@ -121,8 +121,8 @@ def _doctor(
     from rmqtool.recovery.advice import Invocation, advise
 
     opened = diagnosis.store
-    with context.progress("simulating a start", diagnosis.bytes_at_most([])) as progress:
-        diagnosis.run([], read.of_log(opened, progress.advance))
+    with context.progress("simulating a start", 0) as progress:
+        diagnosis.run([], read.of_log(opened, progress.advance), expect=progress.expect)
     asked = Invocation(named, store.words, version.as_version, stopped_journal(opened))
     advice = advise(diagnosis.outcomes, diagnosis.verdict, asked)
     return diagnosis_document(diagnosis, disk_outlook(opened), advice, interrupted=False)
@@ -132,8 +132,9 @@ def _log(context: Context, opened: Store, read: ReadOptions) -> LogFindings:
     from rmqtool.check.verify import Verification
     from rmqtool.report.document import LogFindings
 
-    with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
+    with context.progress("verifying", 0) as progress:
         found = LogFindings(Verification(opened, read.of_log(opened, progress.advance)))
+        progress.expect(found.run.bytes_to_read)
         found.read()
     return found
 

@@ -82,6 +82,12 @@ class KeyAnswer:
     not_covered: list[Row] = field(default_factory=list)
     strays: dict[str, set[int]] = field(default_factory=dict)
 
+    def stray_rows(self) -> list[Row]:
+        """Rows of `not_covered` for the files with `strays`, where the log is not read instead."""
+        return [
+            {"path": path, "reason": Incomplete.DAMAGE, "error": self.setbacks[path]} for path in self.strays
+        ]
+
     def outside_rest(self) -> dict[int, frozenset[str]]:
         """The matches without those that a scan of `rest` finds, too."""
         starts = [start for start, _ in self.rest]
@@ -122,9 +128,7 @@ def find_keys(
             (one for one in answer.missing if one.physical_offset >= low), key=lambda one: one.physical_offset
         )
         answer.not_covered += items_without_record(inside[:LOOKED_AT], len(inside))
-        for path in answer.strays:
-            row = {"path": path, "reason": Incomplete.DAMAGE, "error": answer.setbacks[path]}
-            answer.not_covered.append(row)
+        answer.not_covered += answer.stray_rows()
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
         return answer

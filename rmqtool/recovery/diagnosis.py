@@ -44,6 +44,7 @@ class Diagnosis:
         if given is not None:
             traits_of(given)
         self._look_back = LookBack(None if full else ALLOWANCE)
+        self._done = 0
         self.outcomes: list[Outcome] = []
         self.scenarios: list[SimulatedScenario] = []
 
@@ -63,31 +64,51 @@ class Diagnosis:
         """The verdict over all releases."""
         return verdict_of(self.outcomes)
 
-    def bytes_at_most(self, scenarios: Sequence[Scenario]) -> int:
-        """What all these starts may read, for a progress bar."""
-        return sum(one.size for one in self.store.segments) * len(self.releases) * (1 + len(scenarios))
+    def _bytes_expected(self, plan: StartPlan, further: int) -> int:
+        """What will have been read: until now, by a start with this plan, and by further ones like it."""
+        first = plan.start_segment or 0
+        in_front = self._look_back.bytes_ahead(one.file for one in self.store.segments if one.base < first)
+        return self._done + in_front + plan.bytes_to_scan * (1 + further)
 
     def run(
         self,
         scenarios: Sequence[Scenario],
         reading: ReadOptions,
         on_plan: Callable[[str, StartPlan], object] = lambda _release, _plan: None,
+        expect: Callable[[int], object] = int,
     ) -> None:
-        """Simulates the start with every release, then every scenario. on_plan: gets release and plan."""
+        """Simulates the start with every release, then every scenario.
+
+        on_plan: gets release and plan. expect: gets the bytes that will have been read in all, as far as
+        that is known when a start begins.
+        """
         conditions = self._conditions(reading)
+        left = sum(1 if one.release else len(self.releases) for one in scenarios) + len(self.releases)
+
+        def planned(release: str | None, plan: StartPlan) -> None:
+            nonlocal left
+            left -= 1
+            expect(self._bytes_expected(plan, max(left, 0)))
+            if release is not None:
+                on_plan(release, plan)
+
         for release in self.releases:
-            self.outcomes.append(conditions.start(self.store, release, on_plan=partial(on_plan, release)))
+            self.outcomes.append(conditions.start(self.store, release, on_plan=partial(planned, release)))
         for scenario in scenarios:
             found: list[Outcome] = []
             self.scenarios.append((scenario, found, Verdict.UNCERTAIN))
             releases = [scenario.release] if scenario.release else self.releases
-            found.extend(conditions.start(self.store, release, scenario) for release in releases)
+            found.extend(
+                conditions.start(self.store, release, scenario, partial(planned, None))
+                for release in releases
+            )
             self.scenarios[-1] = scenario, found, verdict_of(found)
 
     def _conditions(self, reading: ReadOptions) -> Conditions:
         def advance(count: int) -> None:
             if self._until is not None and time.monotonic() > self._until:
                 raise BudgetEndedError
+            self._done += count
             reading.done(count)
 
         timed = replace(reading, advance=advance)

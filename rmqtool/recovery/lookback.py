@@ -20,7 +20,7 @@ from rmqtool.scan.opened import handed_on, scanned
 from rmqtool.scan.parallel import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.recovery.observed_start import ObservedStart
@@ -72,6 +72,12 @@ class LookBack:
     def is_spent(self) -> bool:
         """Files stay unread because the allowance or the time was over."""
         return self.allowance == 0
+
+    def bytes_ahead(self, files: Iterable[StoreFile]) -> int:
+        """What `take` reads of these files."""
+        unseen = (one for one in files if one.path not in self._seen and one.absent is None)
+        wanted = sum(min(one.size, one.disk_bytes) for one in unseen)
+        return wanted if self.allowance is None else min(wanted, self.allowance)
 
     def take(self, start: ObservedStart) -> Looked:
         """Adds what the files in front hold to what the start has seen. The youngest are read first."""

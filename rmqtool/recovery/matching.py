@@ -257,6 +257,7 @@ class _BatchQueue:
         offsets, sizes = run.offsets[reached], run.sizes[reached]
         right, there, tagged = (np.zeros(len(bases), np.bool_) for _ in range(3))
         codes = run.codes[reached]
+        stated = run.slots[reached] == bases  # clients count from what the record says
         parts = (units for one in self._files for units in batch_entries(one))
         for stored in parts if len(bases) else ():
             units = np.sort(stored, order="base_offset", kind="stable")
@@ -264,7 +265,7 @@ class _BatchQueue:
             places = np.minimum(np.searchsorted(own, bases), len(own) - 1)
             found, begins = units[places], own[places] == bases
             same = (found["physical_offset"] == offsets) & (found["size"] == sizes)
-            same &= begins & (found["batch_size"] == counts)
+            same &= begins & (found["batch_size"] == counts) & stated
             right |= same
             tagged |= same & (found["tags_code"] == codes)
             there |= begins

@@ -20,7 +20,7 @@ class ObservedStart(Start):
     @cached_property
     def spans(self) -> QueueSpans:
         """Where the messages of each queue lie."""
-        return QueueSpans(self.reading.kernels, self._indexed)
+        return QueueSpans(self.reading.kernels, self._indexed, is_batch=self._is_batch)
 
     @cached_property
     def witness(self) -> Witness:

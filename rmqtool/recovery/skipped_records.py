@@ -50,7 +50,7 @@ def behind_fillers(start: ObservedStart) -> tuple[PassedOver, ...]:
             for number, one in enumerate(start.loaded)
             if one.base <= offset < one.base + size
         }
-    hidden = QueueSpans(start.reading.kernels)
+    hidden = QueueSpans(start.reading.kernels, beside=start.spans)
     found = [_behind(start.loaded[number], position, start, hidden) for number, position in sorted(places)]
     start.spans.add(hidden)
     return tuple(one for one in found if one is not None)

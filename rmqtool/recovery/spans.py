@@ -14,6 +14,7 @@ import numpy as np
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Column, CrcState, Field
 from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.multi import inner_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,15 +65,20 @@ class QueueSpans:
         kernels: Kernels,
         known: Callable[[Key], int] = lambda _: _ENDLESS,
         beside: QueueSpans | None = None,
+        is_batch: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """known: the queue offset from which on a queue has no unit yet.
 
-        beside: whose room for records is used too, for it is large and empty between two runs.
+        beside: whose room for records is used too, for it is large and empty between two runs, and whose
+        `is_batch`. is_batch: whether the queues of a topic are batch queues, in which a record has the places
+        that its properties name, whatever its queue offset is (`BatchConsumeQueue#putMessagePositionInfo`).
         """
         self.lanes: Lanes = (
             Lanes(kernels, _ROOM, any_topic=True, delivery_times=False) if beside is None else beside.lanes
         )
         self.known = known
+        self._kernels = kernels
+        self.is_batch: Callable[[str], bool] = is_batch if beside is None else beside.is_batch
         self._spans: dict[Key, tuple[int, int]] = {}
         self._last: dict[Key, LastMessage] = {}
         self._lags: dict[Key, Lag] = {}
@@ -110,10 +116,11 @@ class QueueSpans:
         numbers = np.empty(there[-1] + 1, np.int64)
         numbers[there] = np.arange(len(there))
         queue, keys = numbers[lanes], [self.lanes.keys[lane] for lane in there.tolist()]
+        slots, last_slots = self._places(run, columns[Column.OWNER], slots, queue, keys)
         lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
         np.minimum.at(lowest, queue, slots)
-        np.maximum.at(highest, queue, slots)
-        top = np.flatnonzero(slots == highest[queue])
+        np.maximum.at(highest, queue, last_slots)
+        top = np.flatnonzero(last_slots == highest[queue])
         tops, at_top = np.full(len(keys), -1), run.rows[columns[Column.OWNER, top]]
         ends = at_top[:, Field.STORED_PHYSICAL_OFFSET] + at_top[:, Field.STORE_SIZE]
         np.maximum.at(tops, queue[top], ends)
@@ -125,6 +132,21 @@ class QueueSpans:
         if (highest >= bounds).any():
             late = slots >= bounds[queue]
             self._count(keys, queue[late], columns[Column.SIZE, late], columns[Column.TIME, late])
+
+    def _places(
+        self, run: Records, owners: Ints, slots: Ints, queue: Ints, keys: list[Key]
+    ) -> tuple[Ints, Ints]:
+        """First and last queue offset of each record."""
+        batch = np.array([self.is_batch(topic) for topic, _ in keys], np.bool_)
+        if not batch.any():
+            return slots, slots
+        which = np.flatnonzero(batch[queue])
+        records = Records(run.rows[owners[which]], run.window, run.origin)
+        every, ones = np.ones(len(which), np.bool_), np.ones(len(which), np.int64)
+        first, last = slots.copy(), slots.copy()
+        first[which], counts = inner_batches(records, every, slots[which], ones, self._kernels)
+        last[which] = first[which] + np.maximum(counts, 1) - 1
+        return first, last
 
     def add(self, other: QueueSpans) -> None:
         """The spans of other records too; what queues lack of them does not count."""

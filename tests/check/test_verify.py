@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import fixtures
-from fixtures.stores import healthy_store
+from fixtures.stores import HandmadeStore, healthy_store
 from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode
 from rmqtool.scan.options import ReadOptions
@@ -215,3 +215,27 @@ def test_a_queue_directory_that_was_copied_away(tmp_path: Path) -> None:
         (mailed / queue).mkdir()
         (mailed / queue / name).write_bytes(units)
     assert verified(mailed) == (ExitCode.INCOMPLETE, [])
+
+
+def test_a_wrong_size_among_shifted_entries(tmp_path: Path) -> None:
+    """Both are wrong: where it lies, and what it says."""
+    store = HandmadeStore()
+    for number in range(20):
+        if number == 10:
+            store.log.queue_offsets["Orders", 0] += 3
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    path, position = store.stored[15].unit or ("", 0)
+    store.patch(path, position + 8, (store.stored[15].size + 64).to_bytes(4, "big"))
+    rows = rmq("verify", store.root, "--format", "ndjson").of_type("finding")
+    found = {(row["code"], row["queue_offset"], row["length"]) for row in rows if row["severity"] == "error"}
+    assert found == {("CQ-SHIFT", 10, 200), ("CQ-SIZE", 15, 20)}
+
+
+def test_a_commitlog_directory_of_a_whole_store_has_no_lost_queues(tmp_path: Path) -> None:
+    """Its topics are known from the settings beside it; its queues were not given, so none is missed."""
+    root = fixtures.open_golden("v498-basic", tmp_path).path
+    reported = rmq("verify", root / "commitlog", "--format", "ndjson")
+    assert reported.exit_code == 0, reported.stdout
+    about = {row["code"] for row in reported.of_type("finding") if row["code"].startswith("X-")}
+    assert about == {"X-NO-QUEUES"}

@@ -71,7 +71,9 @@ def test_a_broker_loads_every_table_that_was_written(broker: str, tmp_path: Path
         assert [queried("CG", "Cut", queue) for queue in (0, 1)] == [9, 3]
         assert queried("CG2", "Kept", 2) == 8
         table = json.loads(taken.request(ALL_TOPICS, {})[1])["topicConfigTable"]
-        assert table["Kept"] == json.loads(topics)["topicConfigTable"]["Kept"] | table["Kept"]
+        written = json.loads(topics)["topicConfigTable"]["Kept"]
+        known = set(written) - ({"attributes"} if broker == "4.9.7" else set())  # which 4.x has not
+        assert {name: table["Kept"].get(name) for name in known} == {name: written[name] for name in known}
         assert (table["Gone"]["readQueueNums"], table["Gone"]["perm"]) == (3, 6)
         _, raw = taken.pull("Gone", 0)
         assert raw

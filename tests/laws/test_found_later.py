@@ -963,3 +963,60 @@ def test_queues_that_begin_late_keep_what_they_have_in_front_of_a_hole(tmp_path:
     made = strict.carve(tmp_path / "out")
     for one in [*store.stored[:21], *store.stored[55:]]:
         assert made[one.offset].raw == one.placed.data
+
+
+def test_a_batch_with_a_wrong_queue_offset(tmp_path: Path) -> None:
+    """Clients count from it: `verify` said nothing, `doctor` saw offsets given twice, `recover` left it."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put_batch("Batches", [b"one %d" % number, b"two"])
+    attributes = {"queue.type": "BatchCQ"}
+    table = {"topicName": "Batches", "attributes": attributes, "readQueueNums": 1, "writeQueueNums": 1}
+    store.config["topics"] = {"topicConfigTable": {"Batches": table}, "dataVersion": {"counter": 1}}
+    store.write(tmp_path / "store")
+    one = store.stored[5]
+    path, position = store.segment(one.offset)
+    whole = store.read(path)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (one.queue_offset + 1024).to_bytes(8, "big"))
+    reported = rmq("verify", store.root, "--json")
+    assert reported.exit_code == 1
+    assert "BCQ-OFFSET" in reported.stdout
+    found = json.loads(rmq("doctor", store.root, "--json", "--as-version", "5.3.3").stdout)
+    assert (found["verdict"], found["already_damaged"]["messages"]) == ("damaged", 1)
+    assert "DR-OFFSETS-TWICE" not in {one["code"] for one in found["consequences"]}
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out" / path).read_bytes() == whole
+
+
+def test_a_backup_that_brokers_of_another_release_refuse_is_no_help(tmp_path: Path) -> None:
+    """50319: 4.9.8 takes it for an empty table; the result was one of 5.x, which do not start over it."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.config["delayOffset"] = {"topicConfigTable": [], "dataVersion": 7}
+    store.write(tmp_path / "store")
+    (store.root / "config/delayOffset.json").write_bytes(b'{"topicConfigTable"')
+    asked = ("--as-version", "4.9.8", "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", *asked)
+    assert done.exit_code == 0, done.stderr
+    for release in ("4.9.8", "5.3.3"):
+        assert json.loads(rmq("doctor", tmp_path / "out", "--as-version", release, "--json").stdout)[
+            "safe_to_start"
+        ]
+    assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []
+
+
+def test_a_table_that_would_load_empty_has_a_way_out(tmp_path: Path) -> None:
+    """`doctor` said not to start, and named nothing but `verify`."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.config["consumerOffset"] = {"offsetTable": {"Orders@group": {"0": 1}}}
+    store.write(tmp_path / "store")
+    (store.root / "config/consumerOffset.json").write_bytes(b"")
+    (store.root / "config/consumerOffset.json.bak").unlink()
+    found = json.loads(rmq("doctor", store.root, "--json").stdout)
+    assert not found["safe_to_start"]
+    assert any(one["command"].startswith("rmqtool recover ") for one in found["advice"])
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert json.loads(rmq("doctor", tmp_path / "out", "--json").stdout)["safe_to_start"]

@@ -494,6 +494,21 @@ def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
     assert "DR-LOCK-UNKNOWN" not in codes(start(root))
 
 
+@shows("DR-BATCH-AS-PLAIN")
+def test_batch_queues_under_a_release_that_knows_none(tmp_path: Path) -> None:
+    """A real 4.9.8 gave twelve batches of two the places 0 to 11 of a plain queue."""
+    store = HandmadeStore()
+    for _ in range(12):
+        store.put_batch("Batches", [b"a", b"b"])
+    store.write(tmp_path / "store")
+    outcome = simulate(Store.open(store.root), "4.9.8")
+    (found,) = of(outcome, "DR-BATCH-AS-PLAIN")
+    assert (found.facts, found.paths) == ({"count": 1}, ("batchconsumequeue/Batches",))
+    (twice,) = of(outcome, "DR-OFFSETS-TWICE")
+    assert (twice.facts["start"], twice.facts["end"]) == (12, 22)
+    assert "DR-BATCH-AS-PLAIN" not in codes(simulate(Store.open(store.root), "5.3.3"))
+
+
 @shows("DR-BATCH-TOPICS-UNKNOWN")
 def test_batch_queues_without_a_topic_table(tmp_path: Path) -> None:
     """5.x takes topics that it does not know for such with plain queues; `recover` makes a table."""

@@ -140,6 +140,12 @@ ENTRIES = (
         "queues are cleaned file by file, later than the log",
     ),
     Code("BCQ-FOREIGN", Severity.ERROR, "the entry points to a record of {found}", SHOW),
+    Code(
+        "BCQ-OFFSET",
+        Severity.ERROR,
+        "the record states queue offset {found}, its entry and its properties say {expected}",
+        "consumers get wrong offsets for its messages; rmqtool recover STORE puts it right",
+    ),
     Code("BCQ-TRANSACTION", Severity.ERROR, "the entry points to a prepared or rolled back record", SHOW),
     Code("BCQ-FIELD", Severity.ERROR, "the entry's {part} is {found}, the record says {expected}", SHOW),
     Code(

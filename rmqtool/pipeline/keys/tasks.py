@@ -62,6 +62,7 @@ class KeyTask:
             "not_used": answer.setbacks,
             "topics": answer.topics,
             "rest": answer.rest,
+            "not_covered": answer.stray_rows() if asked.source is KeySource.INDEX else [],
         }
         yield noted(unit.about(reported))
 

@@ -19,6 +19,7 @@ _PARTS = (
     starting.blocked,
     log.cuts,
     log.dispatching,
+    queues.batches,
     queues.harm,
     queues.delayed,
     queues.timers,

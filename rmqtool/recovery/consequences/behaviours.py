@@ -236,4 +236,9 @@ BEHAVIOURS = (
         "extension units behind a damaged one in the last file: new messages get their addresses",
         ("DR-EXTENSION-CUT",),
     ),
+    Behaviour(
+        "more-7",
+        "4.9.8 over batch queues of 5.x: each batch takes one place in a plain queue that it builds",
+        ("DR-BATCH-AS-PLAIN", "DR-MISPLACED", "DR-OFFSETS-TWICE"),
+    ),
 )

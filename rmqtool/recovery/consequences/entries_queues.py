@@ -30,6 +30,14 @@ QUEUES = (
         _VERIFY,
     ),
     Entry(
+        "DR-BATCH-AS-PLAIN",
+        W,
+        "this release knows no batch queues ({count} topics have them): it builds plain ones, in which a "
+        "batch takes one place whatever its queue offset is, and gives the offsets behind to new messages",
+        "start 5.0.0 or later on this store",
+        "before 5.0.0",
+    ),
+    Entry(
         "DR-ASTRAY",
         E,
         "{topic}/{queue_id}: {count} entries are built with the offset that a record states, not "

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from formats.consumequeue import PRE_BLANK_SIZE
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.broker.load import queue_directories
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.timers import timer_harm
 from rmqtool.store.consumer_offsets import stored_delay_offsets
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +39,18 @@ def harm(scene: FindingContext) -> Iterator[Consequence]:
     for (topic, queue_id), count in start.extension_cuts.items():
         path = start.extensions[topic, queue_id].directory
         yield consequence("DR-EXTENSION-CUT", path, topic=topic, queue_id=queue_id, count=count)
+
+
+def batches(scene: FindingContext) -> Iterator[Consequence]:
+    """Batch queues under a release that has plain ones alone (4.9.8, seen): why its queues come out wrong."""
+    start = scene.start
+    if start.traits.typed_queues or start.plan is None:
+        return
+    found = queue_directories(start.listing, FileKind.BATCHCONSUMEQUEUE.value)
+    topics = sorted({topic for topic, _, _ in found})
+    if topics:
+        paths = [f"{FileKind.BATCHCONSUMEQUEUE.value}/{escape_name(topic)}" for topic in topics]
+        yield consequence("DR-BATCH-AS-PLAIN", *paths, count=len(topics))
 
 
 def delayed(scene: FindingContext) -> Iterator[Consequence]:

@@ -128,7 +128,9 @@ class Filling:
             return None
         if header.properties is None or is_torn(header.properties):
             return None
-        if frame.key is None or (frame.key[0] in self.batches and batch_count(header) != frame.count):
+        if frame.key is None or (
+            frame.key[0] in self.batches and batch_count(header, frame.slot) != frame.count
+        ):
             return None
         record = self.log.read(frame.start, frame.length)
         found = restored(frame, record, correct_crc=self.keep_bodies)

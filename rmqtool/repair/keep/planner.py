@@ -56,7 +56,8 @@ class KeepOptions:
     """release: whose broker will start; named_release: the same where somebody named it.
 
     keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
-    access: how files are opened; they are copied, never mapped.
+    access: how files are opened; they are copied, never mapped. expect: gets the bytes that `advance`
+    counts in all.
     """
 
     release: str
@@ -66,6 +67,7 @@ class KeepOptions:
     jobs: int = 1
     access: Access = field(default_factory=lambda: Access("pread"))
     advance: Callable[[int], object] | None = None
+    expect: Callable[[int], object] = int
 
     def parameters(self) -> dict[str, Any]:
         """All that the plan depends on beside the store, as plain data."""
@@ -115,8 +117,12 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         jobs=options.jobs,
         advance=options.advance,
     )
+    size = sum(one.size for one in store.segments)
+    options.expect(2 * size)  # the survey, and what queues and index are made of
     log = mender.repair()
-    if log.rewrites and not options.donors and in_order(store, options.release, _reading(options, kernels)):
+    compared = bool(log.rewrites) and not options.donors
+    options.expect((2 + compared) * size)
+    if compared and in_order(store, options.release, _reading(options, kernels)):
         log = log.as_it_is(queues_of(store))
     refuse_blocked(store, {topic for topic, _ in log.survey.runs})
     edits = segment_edits(store, placing, log, work)

@@ -338,8 +338,11 @@ def _beside(taken: list[Frame], more: Sequence[Frame]) -> list[Frame]:
     return sorted(found, key=lambda one: one.start)
 
 
-def batch_count(header: Header) -> int | None:
-    """How many messages a record of a batch queue says to have, None where it cannot be believed."""
+def batch_count(header: Header, slot: int | None = None) -> int | None:
+    """How many messages a record of a batch queue says to have, None where it cannot be believed.
+
+    slot: its queue offset, where something else tells it than the record's field.
+    """
     if not header.framed or header.properties is None:
         return None
     there = props.decode(header.properties)
@@ -347,4 +350,5 @@ def batch_count(header: Header) -> int | None:
         return 1
     count = java_parse_int(there[props.INNER_NUM], 16)
     base = java_parse_int(there[props.INNER_BASE], 64)
-    return count if count is not None and count > 0 and base == header.queue_offset else None
+    slot = header.queue_offset if slot is None else slot
+    return count if count is not None and count > 0 and base == slot else None

@@ -25,6 +25,7 @@ from rmqtool.repair.tombstone_forms import is_service
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
 from rmqtool.scan.joined_runs import RunJoiner
+from rmqtool.scan.multi import inner_batches
 from rmqtool.scan.opened import handed_on
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
@@ -214,6 +215,7 @@ class Surveyor:
         good = intact(rows)
         for number in np.flatnonzero(rows[:, Field.ISSUES] & int(Issue.PROPERTIES_NUL)).tolist():
             good[number] &= self._takes_torn(run, rows[number])
+        good &= self._counts_right(run)
         if good.all():
             self._good(run)
             return
@@ -225,6 +227,16 @@ class Surveyor:
             if start < end:
                 self._good(Records(rows[start:end], run.window, run.origin))
             at = end
+
+    def _counts_right(self, run: Records) -> Mask:
+        """Which records state the queue offset that their INNER_BASE has, as those of batch queues do."""
+        rows = run.rows
+        inner = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
+        if not inner.any() or not self.rules.batch_topics:
+            return np.ones(len(rows), np.bool_)
+        stated = rows[:, Field.QUEUE_OFFSET]
+        bases, _ = inner_batches(run, inner, stated, np.ones_like(stated), self.kernels)
+        return np.asarray(bases == stated, np.bool_)
 
     def _takes_torn(self, run: Records, row: Rows) -> bool:
         """Whether the record stays a message, with the properties that are whole."""

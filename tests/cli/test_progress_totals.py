@@ -1,0 +1,39 @@
+"""What progress says will be read is what is read: no command stands at 100 %, or ends far in front of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures.damage import copy_base
+from rmqtool.output import progress
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "verify": (), "doctor": (), "doctor --full --what-if delete-consumequeue": (), "dump": (), "stats": (),
+    "report": ("--output", "NEW/a.html", "--plan", "never"), "recover": (), "rebuild": (),
+}  # fmt: skip
+LEAST, MOST = 0.8, 1.1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_total_is_what_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, int | None, int]] = []
+
+    class Watched(progress.Progress):
+        def __exit__(self, *error: Any) -> None:  # noqa: PYI036 - handed on
+            seen.append((self._label, self._total, self._done))
+            super().__exit__(*error)
+
+    monkeypatch.setattr(progress, "Progress", Watched)
+    command, *options = name.split()
+    further = [one.replace("NEW", str(tmp_path)) for one in COMMANDS[name]]
+    done = rmq(command, copy_base("v533-a-crash", tmp_path / "store"), *options, *further)
+    assert done.exit_code in {0, 1}, done.stderr
+    counted = {label: read / total for label, total, read in seen if total}
+    assert counted
+    assert {label: ratio for label, ratio in counted.items() if not LEAST <= ratio <= MOST} == {}
