@@ -106,11 +106,15 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> It
     )
 
 
+_OF_TABLES = frozenset({"DR-BATCH-TOPICS-UNKNOWN", "DR-CONFIG-EMPTY"})
+"""harm to tables that `recover` repairs: what can be read of one that would load empty is kept"""
+
+
 def _repairable(one: Outcome) -> bool:
     """Whether `recover` keeps what a start costs, repairs what refuses it, or what is damaged already."""
     if one.refusal is not None:
         return one.refusal.code != "lock-held" and one.refusal.setting is None
-    if any(found.code == "DR-BATCH-TOPICS-UNKNOWN" for found in one.consequences):
+    if any(found.code in _OF_TABLES for found in one.consequences):
         return True
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled

@@ -987,3 +987,36 @@ def test_a_batch_with_a_wrong_queue_offset(tmp_path: Path) -> None:
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "out" / path).read_bytes() == whole
+
+
+def test_a_backup_that_brokers_of_another_release_refuse_is_no_help(tmp_path: Path) -> None:
+    """50319: 4.9.8 takes it for an empty table; the result was one of 5.x, which do not start over it."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.config["delayOffset"] = {"topicConfigTable": [], "dataVersion": 7}
+    store.write(tmp_path / "store")
+    (store.root / "config/delayOffset.json").write_bytes(b'{"topicConfigTable"')
+    asked = ("--as-version", "4.9.8", "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", *asked)
+    assert done.exit_code == 0, done.stderr
+    for release in ("4.9.8", "5.3.3"):
+        assert json.loads(rmq("doctor", tmp_path / "out", "--as-version", release, "--json").stdout)[
+            "safe_to_start"
+        ]
+    assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []
+
+
+def test_a_table_that_would_load_empty_has_a_way_out(tmp_path: Path) -> None:
+    """`doctor` said not to start, and named nothing but `verify`."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.config["consumerOffset"] = {"offsetTable": {"Orders@group": {"0": 1}}}
+    store.write(tmp_path / "store")
+    (store.root / "config/consumerOffset.json").write_bytes(b"")
+    (store.root / "config/consumerOffset.json.bak").unlink()
+    found = json.loads(rmq("doctor", store.root, "--json").stdout)
+    assert not found["safe_to_start"]
+    assert any(one["command"].startswith("rmqtool recover ") for one in found["advice"])
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert json.loads(rmq("doctor", tmp_path / "out", "--json").stdout)["safe_to_start"]

@@ -69,16 +69,22 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     """
     start = StartSimulation(store, release, settings_of(store), lock=_NOBODY)
     edits: list[Edit] = []
-    for one in start.config:
-        if one.loads is Loads.REFUSES or one.loses:
+    others = [(traits, one) for traits in _TABLES.values() for one in config_outcomes(store, traits)]
+    others.sort(key=lambda other: other[1].loads is not Loads.REFUSES)
+    refused = {
+        one.path
+        for traits, one in others
+        if one.loads is Loads.REFUSES and _reads_as_much(store, one.path, traits, start.traits)
+    }
+    for one in start.config:  # a `.bak` that brokers of another release refuse is no help
+        if one.loads is Loads.REFUSES or (one.loses and one.path not in refused):
             edits += _table(store, one.path, one.loads, start.traits)
     done = {edit.change.path.removesuffix(".bak") for edit in edits}
-    for traits in _TABLES.values():
-        for one in config_outcomes(store, traits):
-            wrong = (one.loads is Loads.REFUSES or one.loses) and one.path not in done
-            if wrong and _reads_as_much(store, one.path, traits, start.traits):
-                edits += _table(store, one.path, one.loads, traits, start.traits)
-                done.add(one.path)
+    for traits, one in others:
+        wrong = (one.loads is Loads.REFUSES or one.loses) and one.path not in done
+        if wrong and _reads_as_much(store, one.path, traits, start.traits):
+            edits += _table(store, one.path, one.loads, traits, start.traits)
+            done.add(one.path)
     if start.traits.typed_queues:
         edits += list(_kinds(store, edits)) or _unknown_kinds(store, survey, edits)
     edits += _timer_log(start.start)
