@@ -69,11 +69,11 @@ class Progress:
             total=self._total
             if known
             else None,  # a bar that goes to and fro: there is more than was thought
-            told=self._told(time.monotonic() - self._since),
+            text=self._text(time.monotonic() - self._since),
         )
         self._due = time.monotonic() + _PACE
 
-    def _told(self, seconds: float) -> str:
+    def _text(self, seconds: float) -> str:
         """How much is done, how fast, how long it will take: since the beginning."""
         if self._total is None:
             return f"{self._done:,} files"
@@ -99,12 +99,12 @@ class Progress:
         bar = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.fields[text]}", markup=False),
             console=Console(stderr=True, no_color=not self._color),
             transient=True,
             expand=True,
         )
-        bar.add_task(self._label, total=self._total, told="")
+        bar.add_task(self._label, total=self._total, text="")
         bar.start()
         return bar
 
