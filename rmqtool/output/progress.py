@@ -45,6 +45,11 @@ class Progress:
         with self._lock:
             self._total = total
 
+    def expect_more(self, count: int) -> None:
+        """`count` bytes more than are done now."""
+        with self._lock:
+            self._total = self._done + count
+
     def advance(self, count: int) -> None:
         """`count` more bytes are done."""
         with self._lock:
