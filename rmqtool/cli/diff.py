@@ -60,7 +60,8 @@ def command(
     rebuild makes the first two from the log, offsets diff compares stored offsets. Exit code 0: equal, 1:
     different.
     """
-    from rmqtool.cli.replay_target import replay_target, write_replay
+    from rmqtool.cli.file_beside import file_beside
+    from rmqtool.cli.replay_target import write_replay
     from rmqtool.output.incident_table import columns
     from rmqtool.query.diff.compare import Comparison
     from rmqtool.query.message_filter import MessageFilter
@@ -71,7 +72,7 @@ def command(
         raise UsageError("--export-only-in and --to FILE go together")
     stores = [open_store(context, path, StoreOptions()) for path in (first, second)]
     left = [row for one in stores for row in log_left_out(context, one)]
-    target = None if to is None else replay_target(to, stores, force=force)
+    target = None if to is None else file_beside(to, stores, "--to", force=force)
     with context.progress(
         "comparing", sum(one.size for store in stores for one in store.segments)
     ) as progress:

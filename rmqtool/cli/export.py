@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.context import Context
+from rmqtool.cli.file_beside import refuse_inside
 from rmqtool.cli.filters import BodyOptions, ExportFilterOptions, SubscriptionOptions
 from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
@@ -18,7 +19,6 @@ from rmqtool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from rmqtool.output.export.run import Destination, ExportRun
     from rmqtool.output.export.target import Target
-    from rmqtool.store.layout import Store
 
 SUFFIXES = {
     ".ndjson": "ndjson",
@@ -97,7 +97,7 @@ def command(
     context = Context(replace(output, format=None, spreadsheet=False))
     destination = _destination(form, target, bodies, output, partition, compression)
     opened, missing = open_log(context, path, store)
-    _outside(opened, target.path)
+    refuse_inside(target.path, [opened], "--to")
     only_for(readers_of(opened))
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
@@ -241,13 +241,3 @@ def _refuse_shaping(form: str, bodies: BodyOptions) -> None:
         raise UsageError(
             f"--body and --body-sha256 cannot be combined with --format {form}, which has records"
         )
-
-
-def _outside(store: Store, path: Path) -> None:
-    """Nothing is ever written in a store, nor by root where another user leads it."""
-    place = path.parent.resolve() / path.name
-    roots = [store.root, *store.roots]
-    for root in roots:
-        inside = Path(root).resolve()
-        if inside.is_dir() and place.is_relative_to(inside):
-            raise UsageError(f"--to: {path} lies in the store, where nothing is written")

@@ -225,7 +225,12 @@ class ReadOptions(GentleOptions):
             return parse_int(self.jobs, minimum=1, maximum=1024)
 
     def of_log(
-        self, store: Store, advance: Callable[[int], object] | None = None, *, live: bool | None = None
+        self,
+        store: Store,
+        advance: Callable[[int], object] | None = None,
+        *,
+        expect: Callable[[int], object] | None = None,
+        live: bool | None = None,
     ) -> LogOptions:
         """How files of this store are read; whether it is live is asked unless it is given."""
         from rmqtool.scan.options import ReadOptions as LogOptions
@@ -236,6 +241,7 @@ class ReadOptions(GentleOptions):
             safe_io=self.safe_io,
             bytes_per_second=self.bytes_per_second,
             advance=advance,
+            expect=expect,
             live=live,
         )
 

@@ -58,8 +58,8 @@ def command(
     chosen = filters.build(context.zone, subscription=subscription.build())
     say_ignored(context, chosen.subscription)
     opened, unread = open_log(context, path, store)
-    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
-        reading = read.of_log(opened, progress.advance)
+    with context.progress("reading", 0) as progress:
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
         query = IdQuery(opened, given, reading, chosen, unread)
         with RecordOut(context, SCHEMA, bodies, {"found_by": Column("found_by", "found by")}) as out:
             for batch, found_by in query.batches(out.columns):

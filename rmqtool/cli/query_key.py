@@ -118,8 +118,8 @@ def command(
     say_ignored(context, chosen.subscription)
     topics = chosen.topics if wanted.topic is None else (wanted.topic,)
     say_unknown_topics(context, opened, topics)
-    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
-        reading = read.of_log(opened, progress.advance)
+    with context.progress("reading", 0) as progress:
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
         twice = Twice(opened.segments, wanted, by_key=by_key) if duplicates else None
         query = KeyQuery(opened, wanted, KeySource(source), reading, chosen, limit, twice, unread)
         with RecordOut(context, SCHEMA, bodies, more := _more(query, bodies)) as out:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import UsageError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     import numpy as np
     import numpy.typing as npt
@@ -18,22 +15,6 @@ if TYPE_CHECKING:
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
-
-
-def replay_target(to: str, stores: Iterable[Store], *, force: bool) -> Target:
-    """The file, claimed. Raises `UsageError` where it lies in a store or exists."""
-    from rmqtool.output.export.target import Target
-    from rmqtool.repair.places import lies_in
-
-    path = Path(to)
-    if not path.name or path.name in {".", ".."}:
-        raise UsageError(f"--to: '{to}' is not a valid file name")
-    for store in stores:
-        if lies_in(to, store):
-            raise UsageError(f"--to: {to} lies in a store, where nothing is written")
-    target = Target(path, directory=False)
-    target.begin(force=force, resume=False, options={})
-    return target
 
 
 def write_replay(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from rmqtool.cli.context import Context
+from rmqtool.cli.file_beside import file_beside
 from rmqtool.cli.filters import RedactionOptions
 from rmqtool.cli.opened import open_store, stopped_journal
 from rmqtool.cli.options import (
@@ -89,7 +89,7 @@ def command(
     context = Context(output)
     opened = open_store(context, path, store)
     require_root(opened)
-    place = _place(opened, target, force=force)
+    place = file_beside(target, [opened], "--output", force=force)
     only_for(readers_of(opened))
     diagnosis = Diagnosis(opened, version.as_version)
     journals = _journals(context, opened, journal)
@@ -106,21 +106,6 @@ def command(
     _write(place, page(document, context.zone))
     _tell(context, document, place)
     return _code(diagnosis, found)
-
-
-def _place(opened: Store, target: str, *, force: bool) -> Target:
-    """The file that will be written; nothing is, where it may not be."""
-    from rmqtool.output.export.target import Target
-    from rmqtool.repair.places import lies_in
-
-    path = Path(target)
-    if not path.name or path.name in {".", ".."}:
-        raise UsageError(f"--output: '{target}' is not a valid file name")
-    if lies_in(target, opened):
-        raise UsageError(f"--output: {target} lies in the store, where nothing is written")
-    place = Target(path, directory=False, option="--output")
-    place.begin(force=force, resume=False, options={})
-    return place
 
 
 def _doctor(

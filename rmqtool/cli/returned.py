@@ -65,7 +65,8 @@ def list_returned(
     output: OutputOptions,
 ) -> ExitCode:
     """Lists them. kind: `retry` or `dlq`."""
-    from rmqtool.cli.replay_target import replay_target, write_replay
+    from rmqtool.cli.file_beside import file_beside
+    from rmqtool.cli.replay_target import write_replay
     from rmqtool.output.incident_table import columns
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.query.views.resent import Resent
@@ -76,7 +77,7 @@ def list_returned(
     if options.to_origin and options.to is None:
         raise UsageError("--to-origin says what is written with --to FILE")
     opened, left = open_log_and_offsets(context, path, store)
-    target = None if options.to is None else replay_target(options.to, [opened], force=options.force)
+    target = None if options.to is None else file_beside(options.to, [opened], "--to", force=options.force)
     groups = tuple(options.group or ())
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)

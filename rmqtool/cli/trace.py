@@ -70,8 +70,10 @@ def command(
 
     context = Context(output)
     opened, left = open_log_and_offsets(context, path, store)
-    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
-        found = Trace(opened, key, read.of_log(opened, progress.advance), KeySource(source))
+    with context.progress("reading", 0) as progress:
+        found = Trace(
+            opened, key, read.of_log(opened, progress.advance, expect=progress.expect_more), KeySource(source)
+        )
         steps = found.rows()
     contexts = [one for one in steps if one["type"] == "trace"]
     csv_columns = ("type", *KEYS, "uniq_key", "reconsume_times")

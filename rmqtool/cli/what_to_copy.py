@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqtool.errors import ExitCode, UsageError
+from rmqtool.cli.file_beside import file_beside
+from rmqtool.errors import ExitCode
 
 if TYPE_CHECKING:
     from rmqtool.cli.context import Context
@@ -58,7 +58,11 @@ def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> E
 
     require_root(store)
     found = WhatToCopy(store)
-    target = None if options.manifest is None else _target(options.manifest, store)
+    target = (
+        None
+        if options.manifest is None
+        else file_beside(options.manifest, [store], "--manifest", force=False)
+    )
     if target is not None:
         _write(target, store)
     if options.print0:
@@ -72,20 +76,6 @@ def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> E
             rows.write_rows(found.rows())
             rows.finish(found.summary() | {"complete": True})
     return ExitCode.OK
-
-
-def _target(given: str, store: Store) -> Target:
-    from rmqtool.output.export.target import Target
-    from rmqtool.repair.places import lies_in
-
-    path = Path(given)
-    if not path.name or path.name in {".", ".."}:
-        raise UsageError(f"--manifest: '{given}' is not a valid file name")
-    if lies_in(given, store):
-        raise UsageError(f"--manifest: {given} lies in the store, where nothing is written")
-    target = Target(path, directory=False, option="--manifest")
-    target.begin(force=False, resume=False, options={})
-    return target
 
 
 def _write(target: Target, store: Store) -> None:

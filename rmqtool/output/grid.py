@@ -85,7 +85,7 @@ class Grid:
         return wrap(text, self._look.width) if self.left_out else []
 
     def takes(self, texts: Sequence[str]) -> bool:
-        """Whether a row fits; else the widths are settled anew, and `left_out` may have changed."""
+        """Whether a row fits; else the widths are settled again, and `left_out` may have changed."""
         if self._look.width is None:
             return True
         wide = [

@@ -45,6 +45,11 @@ class Progress:
         with self._lock:
             self._total = total
 
+    def expect_more(self, count: int) -> None:
+        """`count` bytes more than are done now."""
+        with self._lock:
+            self._total = self._done + count
+
     def advance(self, count: int) -> None:
         """`count` more bytes are done."""
         with self._lock:
@@ -69,11 +74,11 @@ class Progress:
             total=self._total
             if known
             else None,  # a bar that goes to and fro: there is more than was thought
-            told=self._told(time.monotonic() - self._since),
+            text=self._text(time.monotonic() - self._since),
         )
         self._due = time.monotonic() + _PACE
 
-    def _told(self, seconds: float) -> str:
+    def _text(self, seconds: float) -> str:
         """How much is done, how fast, how long it will take: since the beginning."""
         if self._total is None:
             return f"{self._done:,} files"
@@ -99,12 +104,12 @@ class Progress:
         bar = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.fields[text]}", markup=False),
             console=Console(stderr=True, no_color=not self._color),
             transient=True,
             expand=True,
         )
-        bar.add_task(self._label, total=self._total, told="")
+        bar.add_task(self._label, total=self._total, text="")
         bar.start()
         return bar
 

@@ -46,7 +46,7 @@ _RANGES = {
     "first_offset": ("end_offset", "physical offsets"),
     "first_timestamp": ("last_timestamp", "stored"),
 }
-"""values that are told with another one, as a range"""
+"""values that are shown with another one, as a range"""
 
 
 def describe(summary: Mapping[str, Any], zone: Zone | None = None) -> str:

@@ -120,7 +120,7 @@ class TableRows(Rows):
             self._grid = Grid(self._in_line, sample, self._look)
             if sample:
                 self._say_zone()
-                self._say_day(next(item.day for item in self._waiting if isinstance(item, _Row)))
+                self._say_day(self._grid, next(item.day for item in self._waiting if isinstance(item, _Row)))
                 self._head(self._grid)
             for item in self._waiting:
                 self._write(self._grid, item)
@@ -132,8 +132,11 @@ class TableRows(Rows):
             if column.zone is not None:
                 self._line(self._look.paint(f"times in {column.zone.name}", _ASIDE))
 
-    def _say_day(self, day: str | None) -> None:
-        if day is not None and day != self._heading:
+    def _say_day(self, grid: Grid, day: str | None) -> None:
+        """The date that a time is short of, where the time is shown."""
+        if day is None or day == self._heading:
+            return
+        if self._clock is None or self._clock.heading not in grid.left_out:
             self._heading = day
             self._line(self._look.paint(day, _ASIDE))
 
@@ -151,7 +154,7 @@ class TableRows(Rows):
         shown = grid.left_out
         if not grid.takes(item.texts) and grid.left_out != shown:
             self._head(grid)
-        self._say_day(item.day)
+        self._say_day(grid, item.day)
         self._line(grid.line(item.texts))
         for name, text in item.below:
             for line in wrap(text, self._look.width, f"    {name}  "):

@@ -348,6 +348,7 @@ def _by_scan(
 ) -> None:
     scan = KeyScan(wanted, answer.window, reading)
     answer.not_covered += holes_in(store.segments, ranges)
+    reading.expects(sum(end - start for start, end in ranges))
     reached = ranges[0][0]
     try:
         for start, end in ranges:

@@ -35,14 +35,16 @@ class ReadOptions:
 
     access: how files are opened; what a mapping cannot give is read again. jobs: segments, or parts of them,
     read at once; memory depends neither on them nor on the log. live: a broker may be writing. advance: is
-    given the number of bytes done since its last call; what it raises ends the work. input_bytes: of data,
-    by which kernels are chosen, None for many. given: kernels to use whatever the size.
+    given the number of bytes done since its last call; what it raises ends the work. expect: is given how
+    many more will be done, by work that knows it only when it begins. input_bytes: of data, by which kernels
+    are chosen, None for many. given: kernels to use whatever the size.
     """
 
     access: Access = field(default_factory=Access)
     jobs: int = 1
     live: bool = False
     advance: Callable[[int], object] | None = None
+    expect: Callable[[int], object] | None = None
     input_bytes: int | None = None
     given: Kernels | None = None
 
@@ -55,6 +57,7 @@ class ReadOptions:
         safe_io: bool = False,
         bytes_per_second: int | None = None,
         advance: Callable[[int], object] | None = None,
+        expect: Callable[[int], object] | None = None,
         live: bool | None = None,
     ) -> ReadOptions:
         """For a store, which is asked whether it is live unless that is given.
@@ -63,7 +66,7 @@ class ReadOptions:
         """
         live = is_live(store) if live is None else live
         access = Access.of(bytes_per_second, careful=safe_io, live=live)
-        return cls(access, jobs, live, advance, data_bytes(store.segments))
+        return cls(access, jobs, live, advance, expect, data_bytes(store.segments))
 
     @cached_property
     def kernels(self) -> Kernels:
@@ -74,6 +77,11 @@ class ReadOptions:
         """`count` more bytes are done; with 0 only a chance to end the work."""
         if self.advance is not None:
             self.advance(count)
+
+    def expects(self, count: int) -> None:
+        """`count` more bytes will be done."""
+        if self.expect is not None:
+            self.expect(count)
 
     def open(self, file: StoreFile, lane: WorkerContext = ALONE) -> ByteSource:
         """A file of the log, for the thread of this lane."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": (), "doctor": (), "doctor --full --what-if delete-consumequeue": (), "dump": (), "stats": (),
     "report": ("--output", "NEW/a.html", "--plan", "never"), "recover": (), "rebuild": (),
+    "query-key --source scan": ("none",), "query-id": ("none",), "trace --source scan": ("none",),
 }  # fmt: skip
 LEAST, MOST = 0.8, 1.1
 

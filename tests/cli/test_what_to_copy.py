@@ -170,8 +170,11 @@ def test_names_of_a_stranger(copy: Path) -> None:
 def test_wrong_words(original: Path, tmp_path: Path) -> None:
     for words in (["--print0"], ["--manifest", tmp_path / "m"]):
         assert rmq("info", original, *words).exit_code == 2
-    inside = rmq("info", original, "--what-to-copy", "--manifest", original / NAME)
-    assert (inside.exit_code, "lies in the store" in inside.stderr) == (2, True)
+    link = original / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    for place in (original / NAME, link):
+        inside = rmq("info", original, "--what-to-copy", "--manifest", place)
+        assert (inside.exit_code, "lies in the store" in inside.stderr) == (2, True)
     (tmp_path / "there").touch()
     assert rmq("info", original, "--what-to-copy", "--manifest", tmp_path / "there").exit_code == 2
     assert rmq("info", original / "commitlog", "--what-to-copy").exit_code == 2

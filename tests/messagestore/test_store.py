@@ -522,7 +522,8 @@ def test_a_segment_that_another_process_cuts(
     if not guarded:
         monkeypatch.setattr("rmqtool.store.faults.installed", lambda: False)
     store = open_small(tmp_path, mappedFileSizeCommitLog=1 << 20)
-    assert store.put(Message("T", b"whole")).status == PutStatus.PUT_OK
+    assert store.put(Message("T", b"whole", queue_id=0)).status == PutStatus.PUT_OK
+    assert store.offsets("T", 0) == (0, 1)  # dispatched: nothing reads it any more behind the cut
     os.truncate(tmp_path / "commitlog" / f"{0:020d}", 0)
     for _ in range(2):
         ack = store.put(Message("T", bytes(size)))

@@ -29,7 +29,7 @@ from rmqtool.store.config_json import ParseState
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows by their `type`, and the summary. others: further types of rows, of which nothing more is said."""
+    """Rows by their `type`, and the summary. others: further types of rows, whose keys are not described."""
 
     about: str
     rows: dict[str, Schema]
