@@ -168,7 +168,25 @@ def _findings_of(what: str, queue: QueueUnits, file: StoreFile, runs: Iterable[_
 
 
 def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
-    """Holes between files; up to the usual size a file is short, which the layout says of it."""
+    """Holes between files; up to the usual size a file is short, which the layout says of it.
+
+    A name inside of a unit leaves that one out: a broker looks for it in front of the file.
+    """
+    size = queue.dtype.itemsize
+    for one in queue.files:
+        base = one.base_offset or 0
+        if start := base % size:
+            yield finding(
+                f"{'BCQ' if queue.batch else 'CQ'}-MISSING-FILE",
+                path=f"{queue.path}/{base - start:020d}",
+                position=0,
+                length=start,
+                expected=base - start,
+                found=base,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                queue_offset=base // size,
+            )
     for before, after in pairwise(queue.files):
         base = before.base_offset or 0
         end = base + before.size

@@ -239,3 +239,17 @@ def test_a_commitlog_directory_of_a_whole_store_has_no_lost_queues(tmp_path: Pat
     assert reported.exit_code == 0, reported.stdout
     about = {row["code"] for row in reported.of_type("finding") if row["code"].startswith("X-")}
     assert about == {"X-NO-QUEUES"}
+
+
+def test_a_queue_file_whose_name_lies_inside_of_an_entry(tmp_path: Path) -> None:
+    """Law seed 52122: a broker does not find the first message, and nothing was said."""
+    store = HandmadeStore()
+    for number in range(15):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    path = store.root / "consumequeue/Orders/0"
+    (path / f"{0:020d}").rename(path / f"{1:020d}")
+    reported = rmq("verify", store.root, "--format", "ndjson")
+    assert reported.exit_code == 1
+    errors = [row for row in reported.of_type("finding") if row["severity"] == "error"]
+    assert [(row["code"], row["expected"], row["found"]) for row in errors] == [("CQ-MISSING-FILE", 0, 1)]
