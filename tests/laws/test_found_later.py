@@ -13,8 +13,13 @@ from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
+from rmqtool.repair.prove.evidence import Evidence
+from rmqtool.repair.prove.records import record_at
+from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
+from rmqtool.store.access import Access
 from rmqtool.store.kinds import CONFIG_NAMES
+from rmqtool.store.layout import Store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -1020,3 +1025,24 @@ def test_a_table_that_would_load_empty_has_a_way_out(tmp_path: Path) -> None:
     assert any(one["command"].startswith("rmqtool recover ") for one in found["advice"])
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert json.loads(rmq("doctor", tmp_path / "out", "--json").stdout)["safe_to_start"]
+
+
+def test_a_queue_offset_far_ahead_where_no_entry_tells(tmp_path: Path) -> None:
+    """50383: that its queue goes on behind the record with lower offsets did not speak against it."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders" if number % 3 else "Payments", b"body %d" % number)
+    store.write(tmp_path / "store")
+    one = store.of("Orders")[9]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (one.queue_offset + (1 << 45)).to_bytes(8, "big"))
+    shutil.copytree(store.root, tmp_path / "result")
+    with (tmp_path / "result" / path).open("r+b") as file:
+        file.seek(position)
+        file.write(bytes(one.size))
+    shutil.rmtree(store.root / "consumequeue")
+    source, result = Store.open(store.root), Store.open(tmp_path / "result")
+    kernels, access = choose_kernels(1 << 20), Access("pread")
+    far = record_at(source, one.offset, kernels, access)
+    assert far is not None
+    assert [*Evidence(source, result, [far], kernels, access).intact()] == []

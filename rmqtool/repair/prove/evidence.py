@@ -72,7 +72,14 @@ class Evidence:
             at is not None
             or (before is not None and before > one.physical_offset)
             or (behind is not None and behind < one.physical_offset)
+            or self._far_ahead(one)
         )
+
+    def _far_ahead(self, one: Record) -> bool:
+        """Whether intact records of its queue with lower queue offsets, more than one, lie behind it."""
+        steps = (step for step in (-one.queue_offset, *(at - one.queue_offset for at in _STEPS)) if step < 0)
+        later = (place for step in steps if (place := self._neighbour(one, step)) is not None)
+        return sum(place > one.physical_offset for place in later) > 1
 
     def _only_type(self, one: Record) -> bool:
         """It has a place in its queue now, and nothing but its type of transaction said that it has none."""
