@@ -156,7 +156,8 @@ class Dispatching:
         end = self.limit()
         if self.offset < end:
             with self.lock:
-                self._pass(end)
+                if self.error is None:  # what was taken in front of an error may be what another process cut
+                    self._pass(end)
         if self.error is not None:
             raise self.error
 

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rmqtool.broker.java import parse_long
-from rmqtool.errors import StoreIOError, UsageError, VanishedError
+from rmqtool.errors import RmqtoolError, StoreIOError, UsageError, VanishedError
 from rmqtool.scan.legal import may_be_topic
 from rmqtool.store.access import open_source
 from rmqtool.store.files import StoreFile
@@ -144,18 +144,29 @@ class HeldFiles:
     def settled(self, work: Callable[[], Made], paths: Iterable[str] | None = None) -> Made:
         """What `work` makes of windows of some files, all by default.
 
-        It is made again where one of them showed zeros meanwhile; from then on that one is copied.
+        It is made again where one of them showed zeros meanwhile, and also where `work` raised an error over
+        them; from then on that one is copied.
         """
         while True:
             before = self._spoils
-            made = work()
+            try:
+                made = work()
+            except RmqtoolError:
+                if not self._spoiled(paths) and before == self._spoils:
+                    raise
+                continue
             if not self._spoiled(paths) and before == self._spoils:
                 return made
 
     def unspoiled(self, work: Callable[[], object], path: str) -> bool:
-        """Does `work` once; whether no window of a file showed zeros meanwhile."""
+        """Does `work` once; whether no window of a file showed zeros meanwhile. Errors over them are none."""
         before = self._spoils
-        work()
+        try:
+            work()
+        except RmqtoolError:
+            if not self._spoiled([path]) and before == self._spoils:
+                raise
+            return False
         return not self._spoiled([path]) and before == self._spoils
 
     def _spoiled(self, paths: Iterable[str] | None) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rmqtool import MessageStore
+    from rmqtool.scan.events import Records
     from rmqtool.store.bytes import Window
 
 SEGMENT = f"commitlog/{0:020d}"
@@ -89,6 +90,28 @@ def test_a_queue_file_that_is_cut_is_an_error(tmp_path: Path) -> None:
         os.truncate(tmp_path / QUEUE, 7)
         with pytest.raises(StoreIOError, match=f"{QUEUE}: another process cut it"):
             store.get("T", 0, 0)
+
+
+def test_what_is_cut_while_it_is_dispatched_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path)
+    store.offsets("T", 0)  # all is dispatched
+    dispatcher = store._start.dispatcher
+    real = dispatcher.take
+
+    def take(run: Records, base: int) -> None:
+        os.truncate(tmp_path / SEGMENT, 4096)
+        real(run, base)
+
+    monkeypatch.setattr(dispatcher, "take", take)
+    store.put(Message("T", b"x", queue_id=0))
+    for _ in range(2):
+        with pytest.raises(StoreIOError, match="another process cut it"):
+            store.offsets("T", 0)
+    with pytest.raises(StoreIOError, match="another process cut it"):
+        store.close()
+    assert (tmp_path / "abort").exists()
 
 
 def test_an_index_file_is_not_read_through_a_link(tmp_path: Path) -> None:
