@@ -5,17 +5,16 @@ python -m tests.warm
 
 from __future__ import annotations
 
-import os
+import subprocess
 import sys
-from contextlib import redirect_stdout
-from pathlib import Path
-
-import pytest
 
 from rmqtool.scan.ahead import build
 
+_COLLECT = ("-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider")
+"""loads every test module as a test does; compileall keeps plain assertions"""
+
 if __name__ == "__main__":
+    tests = subprocess.Popen([sys.executable, *_COLLECT], stdout=subprocess.DEVNULL)
     failed = build.main()
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-        pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider"])  # compileall keeps plain assertions
+    tests.wait()
     sys.exit(failed)

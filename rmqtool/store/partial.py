@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 NAME = "rmqtool-manifest"
 LONGEST = 64 << 20
-"""bytes of a list that is read: half a million files with long names"""
+"""bytes of a list that is read"""
+MOST = 1 << 19
+"""files that a list names: a store of ten thousand queues has a tenth of them"""
 _LARGEST = 1 << 40
 """bytes of one file; those of the log are smaller anyway"""
 _LONGEST_PATH = 4096
@@ -93,6 +95,8 @@ def refuse_partial(store: StoreContents) -> None:
 
 def _parsed(data: bytes) -> dict[str, tuple[int, int]]:
     """Path → size, modification time in ns."""
+    if data.count(b"\0") > MOST:
+        raise UnfitStoreError(f"{NAME} names more than {MOST} files")
     *items, rest = data.split(b"\0")
     if rest or not items:
         raise UnfitStoreError(f"{NAME} is {'cut' if rest else 'empty'}: make it again, and copy it whole")

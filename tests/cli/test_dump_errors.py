@@ -118,7 +118,8 @@ def test_a_stale_tail_is_no_damage(made: tuple[Path, HandmadeLog]) -> None:
     store, log = made
     last = of_segment(log, 2)
     fresh = HandmadeLog(segment_size=SEGMENT, first_offset=2 * SEGMENT)
-    new = fresh.put("TopicTest", b"new", store_timestamp=1_800_000_000_000)
+    now = 1_800_000_000_000
+    new = fresh.put("TopicTest", b"new", born_timestamp=now, store_timestamp=now)
     change(segment(store, 2), overwrite, 0, new.data)
     result = dump(store)
     assert result.exit_code == 0

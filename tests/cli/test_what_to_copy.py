@@ -11,7 +11,7 @@ import pytest
 
 from fixtures.damage import copy_base, damage_case
 from rmqtool.store.layout import Store
-from rmqtool.store.partial import NAME
+from rmqtool.store.partial import MOST, NAME
 from tests.helpers import Result, rmq, snapshot
 from tests.recovery.corpus import damaged_store
 
@@ -151,6 +151,7 @@ def test_no_command_takes_it_for_whole(name: str, original: Path, copy: Path, tm
     [
         b"", b"12 1.0 commitlog/0", b"\0", b"x 1 a\0", b"1 1 ../a\0", b"1 1 /etc/passwd\0", b"1 1 a//b\0",
         b"9999999999999 1 a\0", b"1 1 " + b"a" * 5000 + b"\0", b"-1 1 a\0", b"1 1 \0",
+        b"1 1 a\0" * (MOST + 1),
     ],
 )  # fmt: skip
 def test_a_list_that_is_none(data: bytes, original: Path) -> None:
