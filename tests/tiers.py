@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-EXAMPLES = {"fixed": 30, "random": 100}
+EXAMPLES = {"fixed": 25, "random": 100}
 """of a property test: those of the usual run are the same every time, so many of them find no more"""
 for _name, _examples in EXAMPLES.items():
     # too_slow is about the machine: nothing in a run may depend on what else it has to do

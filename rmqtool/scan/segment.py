@@ -6,6 +6,8 @@ a gap, and goes on there. So it does after bytes that cannot be read, when the s
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
@@ -100,6 +102,9 @@ class SegmentScan:
         self._timestamp = previous_timestamp
         self._front: list[Times] = [] if previous_timestamp is None else [Times(previous_timestamp, None)]
         self._unseen = 0, start
+        self._times_behind: deque[tuple[int, bool, Times]] = deque()
+        """position, whether it lies where it says, and times of records behind the gap met last"""
+        self._runs_ahead: Iterator[Records] = iter(())
         self._shift = 0
         self._keep_stale = keep_stale
         self._past_blanks = past_blanks
@@ -445,15 +450,20 @@ class SegmentScan:
         return alike or not begins_record(self._head(position), self._base + position, length)
 
     def _behind_times(self, place: int) -> list[Times]:
-        """Of the first records behind a gap, of which the first is in `_scratch`."""
-        found: list[Times] = []
-        first, seen = _times(self._scratch), 0
-        for run in self._frames(place, BEHIND):
-            found += _times(run.rows[self._own(run.rows)])
-            seen += len(run.rows)
-            if seen >= BEHIND:
-                break
-        return found[:BEHIND] or first
+        """Of the first records behind a gap, of which the first is in `_scratch`.
+
+        Each is looked for once, however many gaps there are between them.
+        """
+        ahead = self._times_behind
+        while ahead and ahead[0][0] < place:
+            ahead.popleft()
+        if not ahead or ahead[0][0] != place:
+            ahead.clear()
+            self._runs_ahead = self._frames(place, BEHIND)
+        while len(ahead) < BEHIND and (run := next(self._runs_ahead, None)) is not None:
+            positions, own = run.rows[:, Field.POSITION].tolist(), self._own(run.rows).tolist()
+            ahead.extend(zip(positions, own, _times(run.rows), strict=True))
+        return [times for _, own, times in islice(ahead, BEHIND) if own] or _times(self._scratch)
 
     def _front_times(self) -> list[Times]:
         """Of the last records; those in front of where the scan began, or passed by their sums, are read."""

@@ -687,6 +687,12 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
 }
 
 
+def test_an_earlier_life_is_looked_for_once_and_not_behind_each_gap(kernels: ModuleType) -> None:
+    data = HOSTILE["records of one shift with damage between"](500)
+    seconds(data[:1000], kernels)
+    assert seconds(data, kernels, active=True) < 7 * seconds(data, kernels, active=False)
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("active", [True, False])
 def test_time_grows_with_the_size(kernels: ModuleType, what: str, active: bool) -> None:
