@@ -40,6 +40,13 @@ class Result:
         return [row for row in self.rows if row["type"] in types]
 
 
+def assert_page_is_current(generator: str, *options: str) -> None:
+    """A generator in `docs/` would write its pages as they are."""
+    words = [sys.executable, f"docs/{generator}", "--check", *options]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def rmq(*args: object, stdin: str = "") -> Result:
     """Run a command in this process, through the same error boundary as the real one.
 

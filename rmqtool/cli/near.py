@@ -30,13 +30,14 @@ def say_unknown_settings(context: Context, config: StoreConfig) -> None:
     """Settings of a broker that nothing here reads, and that are almost those of a store."""
     from difflib import get_close_matches
 
+    from rmqtool.query.near import suggestion
+
     known = {name.casefold(): name for name in config.names()}
     for name in list(config.model_extra or ())[:_SETTINGS]:
         meant = get_close_matches(name.casefold(), known, 1, _ALMOST)
         if meant:
-            context.console.note(
-                f"--store-config: no setting of a store is named {name}, as {known[meant[0]]} is"
-            )
+            text = f"--store-config: no setting of a store is named {name}"
+            context.console.note(text + suggestion([known[meant[0]]]))
 
 
 def say_unknown_group(context: Context, store: Store, group: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqtool.cli.file_beside import file_beside
-from rmqtool.errors import ExitCode
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.cli.context import Context
@@ -56,6 +56,8 @@ def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> E
     from rmqtool.recovery.what_to_copy import WhatToCopy
     from rmqtool.store.required import require_root
 
+    if options.print0 and context.format != "table":
+        raise UsageError("--print0 and --format exclude each other")
     require_root(store)
     found = WhatToCopy(store)
     target = (

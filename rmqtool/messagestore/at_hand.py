@@ -76,8 +76,7 @@ class AtHand:
             return None
         file, units = mapped
         begin = at - file.base
-        many = (file.wrote - begin) // BYTES
-        many = min(many, limit)
+        many = min((file.wrote - begin) // BYTES, limit)
         if begin < 0 or many < 1:
             return None
         found = self._one(units, begin) if many == 1 else self._some(offset, units, begin, many)
@@ -175,14 +174,15 @@ class AtHand:
 
     def forget(self, path: str) -> None:
         """A queue file or a segment is gone."""
-        self._forgotten += 1
-        self._units.clear()
-        self._segments.clear()
+        self._clear()
         self._held.release(path)
 
     def close(self) -> None:
         """Lets go of all files."""
+        self._clear()
+        self._held.close()
+
+    def _clear(self) -> None:
         self._forgotten += 1
         self._units.clear()
         self._segments.clear()
-        self._held.close()

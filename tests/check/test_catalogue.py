@@ -6,8 +6,6 @@ That each code is found, and on which damage, is asked in `test_mutators`.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from string import Formatter
 
@@ -16,19 +14,13 @@ import pytest
 from rmqtool.check.catalogue import CATALOGUE
 from rmqtool.check.findings import Finding, finding
 from rmqtool.cli.commands import COMMANDS
+from tests.helpers import assert_page_is_current
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_of_findings_is_current() -> None:
-    done = subprocess.run(
-        [sys.executable, "docs/findings_page.py", "--check"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    assert_page_is_current("findings_page.py")
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.code)

@@ -160,9 +160,7 @@ def test_an_item_with_a_wrong_hash_in_the_same_slot(tmp_path: Path, offset_too: 
     store = healthy_store().write(tmp_path / "store")
     record = [one for one in store.of("Orders") if one.items[1][0].endswith("1")][3]
     path, number = record.items[1]
-    at = store.index.position(number)
-    value = int.from_bytes(store.read(path, at, 4), "big") + store.index.slots
-    store.patch(path, at, value.to_bytes(4, "big"))
+    at = store.spoil_hash(path, number)
     if offset_too:
         store.patch(path, at + 4, (record.offset + 3).to_bytes(8, "big"))
     key = record.placed.data.split(b"KEYS\x01")[1].split(b"\x02")[0].decode().split()[0]

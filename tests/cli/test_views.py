@@ -115,6 +115,21 @@ def test_one_that_does_not_say_where_it_came_from_is_left_out(tmp_path):
     assert (one["topic"], one["queue_id"]) == ("Orders", 0)
 
 
+def test_each_topic_has_its_queues_in_turn(tmp_path):
+    root, target = tmp_path / "s", tmp_path / "again.replay"
+    with MessageStore.open(root, create=True, release="5.3.3") as made:
+        for topic in ("One", "Two"):
+            made.topics.set(topic, read_queues=2, write_queues=2)
+        for number in range(8):
+            origin = {"DLQ_ORIGIN_TOPIC": ("One", "Two")[number % 2]}
+            made.put(Message("%DLQ%G", b"dead", queue_id=0, properties=origin))
+    assert rmq("dlq", root, "--to", target, "--to-origin").exit_code == 0
+    sent = rmq("dump", target, "--format", "ndjson").of_type("message")
+    assert sorted((one["topic"], one["queue_id"]) for one in sent) == [
+        (topic, queue) for topic in ("One", "Two") for queue in (0, 0, 1, 1)
+    ]
+
+
 def test_what_was_given_back_and_what_died(store, tmp_path):
     _, rows, summary = listed("retry", store)
     assert [(row["group"], row["origin_topic"], row["reconsume_times"], row["consumed"]) for row in rows] == [

@@ -171,6 +171,7 @@ def test_names_of_a_stranger(copy: Path) -> None:
 def test_wrong_words(original: Path, tmp_path: Path) -> None:
     for words in (["--print0"], ["--manifest", tmp_path / "m"]):
         assert rmq("info", original, *words).exit_code == 2
+    assert rmq("info", original, "--what-to-copy", "--print0", "--json").exit_code == 2
     link = original / "link"
     link.symlink_to(tmp_path / "elsewhere")
     for place in (original / NAME, link):

@@ -39,9 +39,7 @@ def test_an_item_with_a_wrong_hash_among_those_of_a_key(tmp_path: Path) -> None:
     made = healthy_store().write(tmp_path / "store")
     record = [one for one in made.of("Orders") if one.items[1][0].endswith("1")][3]
     path, number = record.items[1]
-    at = made.index.position(number)
-    value = int.from_bytes(made.read(path, at, 4), "big") + made.index.slots
-    made.patch(path, at, value.to_bytes(4, "big"))
+    made.spoil_hash(path, number)
     key = record.placed.data.split(b"KEYS\x01")[1].split(b"\x02")[0].decode().split()[0]
     store = Store.open(made.root)
     local = find_keys(

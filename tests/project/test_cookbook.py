@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
+from tests.helpers import assert_page_is_current
 from tests.project.files import ROOT
 
 PAGES = ROOT / "docs" / "cookbook"
@@ -13,14 +12,7 @@ INDEX = (PAGES / "README.md").read_text(encoding="utf-8")
 
 
 def test_pages_show_what_their_commands_print() -> None:
-    done = subprocess.run(
-        [sys.executable, "docs/cookbook_pages.py", "--check"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_page_is_current("cookbook_pages.py")
 
 
 def test_every_incident_has_a_page_and_every_page_an_incident() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from rmqtool.cli.commands import ABOUT, COMMANDS, GROUPS, load_command
 from rmqtool.cli.reference import reference
+from tests.helpers import assert_page_is_current
 from tests.project.files import ROOT, project_files
 
 PAGES = [
@@ -74,14 +73,7 @@ def test_command_reference_is_current() -> None:
 @pytest.mark.parametrize("options", [("--no-spark",), pytest.param((), marks=pytest.mark.full)])
 def test_shown_output_is_what_the_commands_print(options: tuple[str, ...]) -> None:
     """What is shown of Spark is in the usual run too: `tests/pipeline/test_readme.py`."""
-    done = subprocess.run(
-        [sys.executable, "docs/screenshots.py", "--check", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_page_is_current("screenshots.py", *options)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING
@@ -14,6 +12,7 @@ import pytest
 from rmqtool.cli.commands import COMMANDS
 from rmqtool.recovery.consequences.behaviours import BEHAVIOURS
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
+from tests.helpers import assert_page_is_current
 
 if TYPE_CHECKING:
     from rmqtool.recovery.consequences.behaviours import Behaviour
@@ -23,14 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_is_current() -> None:
-    done = subprocess.run(
-        [sys.executable, "docs/consequences_page.py", "--check"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    assert_page_is_current("consequences_page.py")
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from formats import properties as props
@@ -30,7 +30,7 @@ class Resent:
     def __init__(self, store: Store, kind: str) -> None:
         """kind: `retry` or `dlq`."""
         self._topics, self._origins = store.topics, ORIGINS[kind]
-        self._turn = count()
+        self._sent: Counter[str] = Counter()
 
     def __call__(self, record: bytes) -> bytes:
         """The record for the topic that it came from; one that names none is as it was."""
@@ -46,6 +46,7 @@ class Resent:
         lengths = max(message.body_length, 0), message.topic_length, message.properties_length
         message.total_size = record_size(message.magic, message.sys_flag, *lengths)
         config = self._topics.get(topic)
-        message.queue_id = next(self._turn) % (max(config.write_queue_nums, 1) if config else 1)
+        message.queue_id = self._sent[topic] % (max(config.write_queue_nums, 1) if config else 1)
+        self._sent[topic] += 1
         message.reconsume_times = 0
         return bytes(Message.build(message))
