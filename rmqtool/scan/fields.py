@@ -87,6 +87,8 @@ class Issue(IntFlag):
     """the record ends in `__CRC32#`, which is no fault"""
     CRC32 = 2048
     """and the number there is not that of the record in front of it"""
+    NEGATIVE = 4096
+    """a length of body or properties below zero, which no broker writes and readers take for zero"""
 
 
 TORN = Issue.TOPIC_NUL | Issue.TOPIC_UTF8 | Issue.PROPERTIES_NUL
