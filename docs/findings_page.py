@@ -20,7 +20,7 @@ something that a broker or a consumer trips over; **note**, worth knowing, as a 
 that too. Some findings are milder than here where `abort` lies in the store or a broker holds it: queues and
 index may then merely be behind.
 
-A finding has `path`, `position`, `physical_offset` and `length` of the whole record, unit, item or range
+A finding has `path`, `position`, `physical_offset` and `length` of the whole record, entry or range
 concerned, `field` for the part of it, `expected` and `found`. What disagrees with its record has the record's
 `physical_offset`; what merely points into damage, or follows from another finding, has `caused_by`, the code
 of that. Words in angle brackets stand for facts of the finding.
@@ -42,8 +42,9 @@ AREAS = {
 INCIDENT_HEAD = """\
 ## Incidents
 
-What happened to a store, and the codes that its traces get. Units and index items that point into the damage
-are found as well; they carry `caused_by`. Tests make every one of these traces and hold the findings to it.
+What happened to a store, and the codes that its traces get. Consume queue and index entries that point into
+the damage are found as well; they carry `caused_by`. Tests make every one of these traces and hold the
+findings to it.
 
 | no. | incident | codes |
 | --- | --- | --- |

@@ -44,7 +44,7 @@ NOT_LOOKED_AT: dict[Level, tuple[str, ...]] = {
         "bodies (CRC), topics, properties and times of records",
         "all files of a queue but its last",
         "records against consume queue entries and index, and entries against records",
-        "slots, items and chains of index files",
+        "slots, entries and chains of index files",
         *_CONTENTS,
     ),
     Level.DEFAULT: _CONTENTS,

@@ -87,7 +87,7 @@ def command(
     after = [one for one in [*members, *(join or ())] if one not in (leave or ())]
     for one in leave or ():
         if one not in members:
-            raise UsageError(f"--leave: '{one}' is none of --clients")
+            raise UsageError(f"--leave: '{one}' is not in --clients")
     if room and strategy != "MACHINE_ROOM":
         raise UsageError("--room is for --strategy MACHINE_ROOM")
     opened = open_store(context, path, store)

@@ -48,10 +48,10 @@ def command(
 ) -> ExitCode:
     """One record in full, with an annotated hex view.
 
-    Every field with its bytes and its meaning, the record's consume-queue unit and index items beside it, and
-    whether they agree. An offset inside a record shows that record; where damage lies, the header as far as
-    it makes sense; elsewhere what lies there and exit code 1. An id may be an offset message id (its host is
-    not compared, only reported) or a unique client id, found by the index or by reading the log.
+    Every field with its bytes and its meaning, the record's consume queue entry and index entries beside it,
+    and whether they agree. An offset inside a record shows that record; where damage lies, the header as far
+    as it makes sense; elsewhere what lies there and exit code 1. An id may be an offset message id (its host
+    is not compared, only reported) or a unique client id, found by the index or by reading the log.
     """
     from rmqtool.cli.show_record import Shown
     from rmqtool.store.required import require_log

@@ -52,7 +52,7 @@ class Index:
         if last is not None and not start.clean:
             last.restore_slots(kept[-1])
         names = IndexNames(behind=kept[-1].name if kept else "")
-        self._files = IndexFiles(rules, files, kernels, names.next_name, last)
+        self.files = IndexFiles(rules, files, kernels, names.next_name, last)
         self._kernels = kernels
         self._before = int(start.checkpoint.index_msg_timestamp)
         self._kept = [one.path for one in kept]
@@ -60,29 +60,24 @@ class Index:
         """of each file"""
 
     @property
-    def last(self) -> IndexFile | None:
-        """The file in use, None without one."""
-        return self._files.last
-
-    @property
     def paths(self) -> list[str]:
         """The files, the oldest first; some may have expired."""
-        return [*self._kept, *self._files.paths]
+        return [*self._kept, *self.files.paths]
 
     @property
     def timestamp(self) -> int:
         """Store time (ms) of the last record in the last file that is full (`indexMsgTimestamp`)."""
-        return max(self._before, self._files.full_timestamp)
+        return max(self._before, self.files.full_timestamp)
 
     def take(self, run: Records, base: int) -> None:
         """A run of records that are dispatched."""
         hashes, owners = key_hashes(self._kernels.hashes, run)
         offsets = run.rows[:, Field.POSITION] + base
-        self._files.put(hashes, owners, offsets, run.rows[:, Field.STORE_TIMESTAMP].copy())
+        self.files.put(hashes, owners, offsets, run.rows[:, Field.STORE_TIMESTAMP].copy())
 
     def close(self) -> None:
         """Writes what is in memory only."""
-        self._files.close()
+        self.files.close()
 
 
 class Dispatching:

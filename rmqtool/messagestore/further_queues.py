@@ -62,7 +62,7 @@ class FurtherQueues:
         for number, name in enumerate(names):
             why = None
             if not names_directory(name):
-                why = "is no name of a queue"
+                why = "is not a queue name"
             elif name in names[:number] or name == topic:
                 why = "is named twice"
             elif self.key(name, 0) is None:

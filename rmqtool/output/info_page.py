@@ -142,7 +142,7 @@ class InfoPage:
             Column("name", "index file"),
             Column("used", right=True),
             Column("slots", right=True),
-            Column("items", right=True),
+            Column("items", "entries", right=True),
             Column("geometry_source", "geometry"),
             Column("range", "physical offsets"),
         ]

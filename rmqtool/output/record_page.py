@@ -131,7 +131,7 @@ class RecordPage:
             items = [_with_label(one) for one in reported["index_items"]]
             self._page.table(_INDEX, items)
         for one in reported["index_absent"]:
-            self._page.line(f"  no item for {one['property']} {one['key']}: {one['reason']}")
+            self._page.line(f"  no index entry for {one['property']} {one['key']}: {one['reason']}")
 
     def _inner(self, messages: Iterable[Row]) -> None:
         held = list(messages)
@@ -173,7 +173,7 @@ def _with_label(item: Row) -> Row:
 
 _INDEX = [
     Column("path", "file"),
-    Column("number", "item", right=True),
+    Column("number", "entry", right=True),
     Column("slot", right=True),
     Column("time_diff", "seconds", right=True),
     Column("prev", right=True),

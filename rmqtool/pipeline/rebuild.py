@@ -122,7 +122,7 @@ class RebuildJob:
             self._folder, _ = way_to(self._to.parent, "--output")
             if self._folder.has(self._part.name):
                 if not os.path.isdir(f"{self._folder.here}/{self._part.name}/{WORK}"):
-                    raise UsageError(f"{self._part} exists and is none of a rebuild")
+                    raise UsageError(f"{self._part} exists and is not from a rebuild")
                 self._folder.remove_made(self._part.name, WORK)
             self._staging = self._folder.make(self._part.name, part_mode())
             os.mkdir(f"{self._staging.here}/{WORK}", part_mode())

@@ -135,7 +135,7 @@ class _Statement:
             parts = list(self._listed(one.nameParts() if kind == "UnresolvedFunction" else one.name()))
         name = str(parts[-1]).lower() if parts else ""
         if len(parts) != 1 or not (name in _FUNCTIONS or self._group(name) in _GROUPS):
-            raise UsageError(f"the function {'.'.join(map(str, parts))} is none of those that only compute")
+            raise UsageError(f"the function {'.'.join(map(str, parts))} is not one that only computes")
 
     def _group(self, name: str) -> str | None:
         catalyst = self._jvm.org.apache.spark.sql.catalyst

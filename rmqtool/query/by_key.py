@@ -200,7 +200,7 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
         wrong = (misdirected & found) | strays.get(view.file.shown, set())
         if wrong:
             covered.setbacks.setdefault(
-                view.file.shown, f"an item leads to {min(wrong)}, where its key is not"
+                view.file.shown, f"an index entry leads to {min(wrong)}, where its key is not"
             )
         if view.file.shown not in covered.setbacks:
             used.append(view)

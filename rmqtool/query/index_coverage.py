@@ -115,10 +115,10 @@ def _view(
         return f"it ends at offset {high}, behind the end of the log {log_end}"
     last = reader.item(count - 1)
     if last is None or last.physical_offset != high:
-        return "its last item is not the one that the header names"
+        return "its last entry is not the one that the header names"
     first = reader.item(FIRST_ITEM)
     if first is None or first.physical_offset != low:
-        return "its first item is not the one that the header names"
+        return "its first entry is not the one that the header names"
     times = reader.begin_timestamp, int(header.end_timestamp)
     view = IndexFileView(file, low, high, high, count >= reader.items, *times)
     return _held_against_records(store, view)
@@ -135,7 +135,7 @@ def _held_against_records(store: Store, view: IndexFileView) -> IndexFileView | 
         return view
     last = _record(store, high)
     if last is None:
-        return f"no record begins at offset {high}, where its last item points"
+        return f"no record begins at offset {high}, where its last entry points"
     if last[Field.STORE_TIMESTAMP] != view.last_timestamp:
         return f"its end_timestamp {view.last_timestamp} is not that of the record at {high}"
     return replace(view, end_offset=high + last[Field.STORE_SIZE])

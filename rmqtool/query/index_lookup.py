@@ -88,11 +88,11 @@ class IndexReader:
         number, before = int.from_bytes(at, "big", signed=True), self.items
         while number != 0:
             if not 0 < number < before:
-                self.broken = f"slot {slot}: item {number} cannot stand there"
+                self.broken = f"slot {slot}: entry {number} cannot be in it"
                 return
             item = self.item(number)
             if item is None or item.slot != slot or item.key_hash < 0:
-                self.broken = f"slot {slot}: item {number} does not belong to it"
+                self.broken = f"slot {slot}: entry {number} does not belong to it"
                 return
             yield item
             number, before = item.prev, number
@@ -119,7 +119,7 @@ class IndexReader:
             length = (min(start + _RUN, stop) - start) * _ITEM_SIZE
             raw = self._source.window(self._geometry.item_position(start), length)
             if len(raw) < length:
-                self.broken = "it ends in front of its last item"
+                self.broken = "it ends before its last entry"
             items = raw[: len(raw) // _ITEM_SIZE * _ITEM_SIZE].view(_ITEM_DTYPE)
             yield items["key_hash"].astype(np.int32), items["physical_offset"].astype(np.int64)
 
@@ -136,7 +136,9 @@ class IndexReader:
         if puts <= ALL_COMPARED:
             left_out = len(set(self.offsets_of(hashes).tolist()) - found)
             if left_out:
-                self.broken = f"chains do not lead to {left_out} items with the hash"
+                self.broken = (
+                    f"chains miss {left_out} {'entry' if left_out == 1 else 'entries'} with the hash"
+                )
             return
         counted = int(self.header.hash_slot_count)
         table = self._source.window(self._geometry.slot_position(0), 4 * self._slots)

@@ -290,7 +290,7 @@ def _not_looked_at(store: Store, found: Inventory, skipped: int) -> list[str]:
     if store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         reported.append("extension units")
     if found.index:
-        reported.append("index slots and items")
+        reported.append("index slots and entries")
     listed = [(kind, len(store.of_kind(kind))) for kind in NOT_DECODED]
     reported += [f"content of {count} {kind} file{'s' * (count > 1)}" for kind, count in listed if count]
     return reported

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.start import Start
 
 TIMERS = ("rmq_sys_wheel_timer", 0)
+TIMER_HARM = _LOST, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-AGAIN"
 _DIRECTORY, _WHEEL, _CHECK = "timerlog", "timerwheel", "config/timercheck"
 
 
@@ -58,9 +59,9 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
     filled = bool(log.files) and not _starts_blank(log)
     taken = min(int(check.last_timer_queue_offset), int(check.master_timer_queue_offset), queue.max_offset)
     if not filled and taken > first:
-        yield TimerHarm("DR-TIMERS-LOST", (_DIRECTORY,), taken - first)
+        yield TimerHarm(_LOST, (_DIRECTORY,), taken - first)
     if filled and not check.last_read_time and not taken:
-        yield TimerHarm("DR-TIMERS-AGAIN", (_CHECK,), queue.max_offset - first)
+        yield TimerHarm(_AGAIN, (_CHECK,), queue.max_offset - first)
     wheel = start.store.file(_WHEEL)
     if filled and (wheel is None or wheel.size == 0):
         begin = max(int(check.last_timer_log_flush_position) - log.size, 0)
@@ -69,7 +70,7 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
         unread = [one for one in log.files if one.base < scanned]
         if unread:
             count = len(unread) * (log.size // TIMER_UNIT_SIZE)
-            yield TimerHarm("DR-TIMERS-LOST", (_WHEEL, *(one.path for one in unread)), count)
+            yield TimerHarm(_LOST, (_WHEEL, *(one.path for one in unread)), count)
 
 
 def _starts_blank(log: MappedFiles) -> bool:

@@ -51,7 +51,7 @@ def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journa
     for entry in journal.entries:
         after = state.after.get(entry.path)
         if after is not None and len(after.pieces) != len(entry.pieces or ()):
-            raise UsageError(f"{escape_name(state_path)} is none of this journal: {entry.path}")
+            raise UsageError(f"{escape_name(state_path)} does not belong to this journal: {entry.path}")
     return directory, journal, state
 
 

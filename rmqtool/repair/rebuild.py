@@ -262,7 +262,7 @@ class _Rebuild:
 
 def _notes(rules: FileRules) -> Iterator[str]:
     yield f"consume queue files have {rules.consume_queue_size} bytes"
-    yield f"index files have {rules.hash_slots} slots and {rules.index_items} items"
+    yield f"index files have {rules.hash_slots} slots and room for {rules.index_items} entries"
 
 
 def _is_name(name: str) -> bool:

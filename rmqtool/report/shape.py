@@ -123,7 +123,7 @@ def _with_sums(shape: RunShape, rows: Ints, names: pa.Array, which: Ints, base: 
         topic=names,
         messages=np.bincount(which, minlength=count).astype(np.int64),
         bytes=summed(sizes),
-        body_bytes=summed(rows[:, Field.BODY_LENGTH]),
+        body_bytes=summed(np.maximum(rows[:, Field.BODY_LENGTH], 0)),
         compressed=summed(rows[:, Field.SYS_FLAG] & int(SysFlag.COMPRESSED)),
         largest=most(sizes),
         first_timestamp=~most(~times),

@@ -207,6 +207,8 @@ def contents(data: memoryview, origin: int, checks: int, row: Ints) -> None:
 def _remarks(data: memoryview, origin: int, checks: int, row: list[int]) -> Issue:
     """What `Check.CONTENT` asks for."""
     issues = Issue.SYS_FLAG if row[Field.SYS_FLAG] & ~f.KNOWN_FLAGS else Issue(0)
+    if row[Field.BODY_LENGTH] < 0 or row[Field.PROPERTIES_LENGTH] < 0:
+        issues |= Issue.NEGATIVE
     body = _span(data, row[Field.BODY_POSITION] - origin, row[Field.BODY_LENGTH])
     if body[f.COMMAND_AT : f.COMMAND_AT + len(f.COMMAND)] == f.COMMAND:
         issues |= Issue.COMMAND

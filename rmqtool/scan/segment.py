@@ -100,7 +100,10 @@ class SegmentScan:
         self._checks = int(checks)
         self._active = active
         self._timestamp = previous_timestamp
-        self._front: list[Times] = [] if previous_timestamp is None else [Times(previous_timestamp, None)]
+        self._front: list[tuple[bool, Times]] = []
+        """of the last records: whether they lie where they say, and times"""
+        if previous_timestamp is not None:
+            self._front.append((True, Times(previous_timestamp, None)))
         self._unseen = 0, start
         self._times_behind: deque[tuple[int, bool, Times]] = deque()
         """position, whether it lies where it says, and times of records behind the gap met last"""
@@ -264,8 +267,10 @@ class SegmentScan:
         if not own.any() and (self._timestamp is None or len(rows) > 1):  # a segment of another place
             own[:] = True
         if own.any():
-            self._front = [*self._front, *_times(rows[own][-FRONT:])][-FRONT:]
-            self._timestamp = self._front[-1].store
+            believed = rows[own][-FRONT:]
+            self._front = [*self._front, *zip(self._own(believed).tolist(), _times(believed), strict=True)]
+            self._front = self._front[-FRONT:]
+            self._timestamp = self._front[-1][1].store
         stored = int(last[Field.STORED_PHYSICAL_OFFSET])
         # no copied or renamed file gives a negative offset, and the distance would leave int64
         self._shift = stored - self._base - int(last[Field.POSITION]) if stored >= 0 else 0
@@ -442,8 +447,13 @@ class SegmentScan:
             return stop is Stop.ZERO
         if self._timestamp is None:
             return False
+        front = self._front_times()
+        if self._own(self._scratch)[
+            0
+        ]:  # of records of another place none tells how old those of this one are
+            front = [one for one in front if one[0]]
         length, behind = place - position, self._behind_times(place)
-        if not is_left_over(self._front_times(), behind, length):
+        if not is_left_over([times for _, times in front], behind, length):
             return False
         # at the start of a file an earlier life has a record, too, and where a filler is of this life
         alike = position == 0 or stop is Stop.BLANK
@@ -465,14 +475,14 @@ class SegmentScan:
             ahead.extend(zip(positions, own, _times(run.rows), strict=True))
         return [times for _, own, times in islice(ahead, BEHIND) if own] or _times(self._scratch)
 
-    def _front_times(self) -> list[Times]:
-        """Of the last records; those in front of where the scan began, or passed by their sums, are read."""
+    def _front_times(self) -> list[tuple[bool, Times]]:
+        """`_front`; those in front of where the scan began, or passed by their sums, are read."""
         start, end = self._unseen
         if len(self._front) < FRONT and start < end:
-            found: list[Times] = []
+            found: list[tuple[bool, Times]] = []
             for run in self._frames(max(start, end - _LOOK_BACK), BATCH_ROWS):
                 rows = run.rows[run.rows[:, Field.POSITION] < end]
-                found = [*found, *_times(rows[self._own(rows)][-FRONT:])][-FRONT:]
+                found = [*found, *((True, one) for one in _times(rows[self._own(rows)][-FRONT:]))][-FRONT:]
                 if len(rows) < len(run.rows):
                     break
             self._front, self._unseen = [*found, *self._front][-FRONT:], (0, 0)

@@ -190,6 +190,6 @@ def index_geometries(store: StoreContents) -> Mapping[str, IndexGeometry]:
                 Source.INFERRED,
                 geometry.length,
                 other.candidates,
-                f"{other.slots} slots and {other.items} items as {sibling}, which has the same length",
+                f"{other.slots} slots and {other.items} entries as {sibling}, which has the same length",
             )
     return found

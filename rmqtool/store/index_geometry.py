@@ -85,7 +85,7 @@ def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -
     if configured is not None:
         if _settings_fit(source, *configured):
             return _geometry(configured, Source.GIVEN, length, "by the settings given")
-        misfit = "; the settings given ({} slots, {} items) do not fit".format(*configured)
+        misfit = "; the settings given ({} slots, {} entries) do not fit".format(*configured)
     if length == DEFAULT_LENGTH and sample_fits(source, DEFAULT_SLOTS):
         default = DEFAULT_SLOTS, DEFAULT_ITEMS
         return _geometry(default, Source.DEFAULT, length, f"by the default length{misfit}")
@@ -96,7 +96,7 @@ def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -
         default = DEFAULT_SLOTS, DEFAULT_ITEMS
         return _geometry(default, Source.DEFAULT, length, f"by the default length{misfit}")
     candidates = tuple(likely_pairs(length))
-    detail = f"slots and items cannot be known: no chain says, and the length {length} allows several{misfit}"
+    detail = f"slots and entries are unknown: no chain says, and the length {length} allows several{misfit}"
     if not candidates:
         detail = f"no index file has {length} bytes{misfit}"
     return IndexGeometry(None, None, Source.AMBIGUOUS, length, candidates, detail)
@@ -104,7 +104,7 @@ def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -
 
 def _geometry(pair: tuple[int, int], source: Source, length: int, why: str) -> IndexGeometry:
     slots, items = pair
-    return IndexGeometry(slots, items, source, length, (pair,), f"{slots} slots and {items} items {why}")
+    return IndexGeometry(slots, items, source, length, (pair,), f"{slots} slots and {items} entries {why}")
 
 
 def _settings_fit(source: ByteSource, slots: int, items: int) -> bool:

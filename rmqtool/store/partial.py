@@ -104,10 +104,10 @@ def _parsed(data: bytes) -> dict[str, tuple[int, int]]:
     for item in items:
         parts = _ITEM.fullmatch(item)
         if parts is None or int(parts[1]) > _LARGEST or len(parts[4]) > _LONGEST_PATH:
-            raise UnfitStoreError(f"{NAME} is no list of files with their sizes")
+            raise UnfitStoreError(f"{NAME} is not a list of files with their sizes")
         path = os.fsdecode(parts[4])
         if any(one in {"", ".", ".."} for one in path.split("/")):
-            raise UnfitStoreError(f"{NAME} names a path that is none of a store")
+            raise UnfitStoreError(f"{NAME} names a path that cannot be in a store")
         found[path] = int(parts[1]), int(parts[2]) * _SECOND + int((parts[3] or b"0").ljust(9, b"0"))
     return found
 

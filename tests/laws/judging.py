@@ -103,6 +103,8 @@ def _verify(asked: Asked, true: Truth) -> set[tuple[str, str]]:
     result = asked.ask("verify", asked.made.root, "--format", "ndjson")
     if result.exit_code == 0:
         _nothing_hidden(asked, true, "verify")
+        if true.alike:
+            asked.breaks("no-false-green", f"verify exit 0, {len(true.alike)} changed")
         if true.undispatched:
             asked.breaks("no-false-green", f"verify exit 0, {len(true.undispatched)} without unit")
     return findings(result) if result.exit_code in (0, 1, 3) else set()

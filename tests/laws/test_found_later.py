@@ -16,7 +16,13 @@ from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.records import record_at
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
+from rmqtool.scan.fields import (
+    OFF_BODY_LENGTH,
+    OFF_PHYSICAL_OFFSET,
+    OFF_QUEUE_ID,
+    OFF_QUEUE_OFFSET,
+    OFF_STORE_TIMESTAMP,
+)
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import CONFIG_NAMES
 from rmqtool.store.layout import Store
@@ -1046,3 +1052,59 @@ def test_a_queue_offset_far_ahead_where_no_entry_tells(tmp_path: Path) -> None:
     far = record_at(source, one.offset, kernels, access)
     assert far is not None
     assert [*Evidence(source, result, [far], kernels, access).intact()] == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty"])
+def test_timers_that_are_lost_anyway_speak_against_no_plan(damage: str, tmp_path: Path) -> None:
+    """61009, 61319: a start of the store takes their messages away, or is refused, and says no more."""
+    golden = open_golden("b533-timer", tmp_path)
+    path = golden.path / "timerlog" / f"{0:020d}"
+    if damage == "empty":
+        path.write_bytes(b"")
+    else:
+        shutil.rmtree(path.parent)
+    with (golden.path / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.write(bytes(400))
+    done = rmq("recover", golden.path, "--store-config", golden.config_path, "--json")
+    checked = json.loads(done.stdout)["summary"]["checked"]
+    assert checked["proven"], checked
+    assert any("DR-TIMERS-LOST" in one for one in checked["remains"])
+
+
+def test_a_length_below_zero_of_an_empty_body(tmp_path: Path) -> None:
+    """60465: every reader takes it for zero; no finding, and `stats` summed it up."""
+    store = HandmadeStore()
+    for body in (b"", b"body"):
+        store.put("Orders", body)
+    store.write(tmp_path / "store")
+    store.patch(*store.segment(0)[:1], OFF_BODY_LENGTH, b"\x80")
+    assert json.loads(rmq("stats", store.root, "--json").stdout)["summary"]["body_bytes"] == 4
+    reported = rmq("verify", store.root, "--format", "ndjson")
+    assert reported.exit_code == 1
+    assert '"CL-NEGATIVE"' in reported.stdout
+
+
+@pytest.mark.parametrize("kind", ["consumequeue", "batchconsumequeue"])
+def test_a_queue_file_named_after_no_whole_entry(kind: str, tmp_path: Path) -> None:
+    """61808: dispatching never ended at a file that has less room left than an entry takes."""
+    store = HandmadeStore()
+    for number in range(30):
+        if kind == "consumequeue":
+            store.put("Orders", b"body %d" % number)
+        else:
+            store.put_batch("Orders", [b"body %d" % number])
+    store.write(tmp_path / "store")
+    first, *others = sorted((store.root / kind / "Orders/0").iterdir())
+    for one in others:
+        one.unlink()
+    renamed = first.rename(first.with_name(f"{1:020d}"))
+    size, unit = renamed.stat().st_size, 20 if kind == "consumequeue" else 46
+    with renamed.open("r+b") as file:
+        file.seek(size - unit)
+        file.write(bytes(unit))
+    (store.root / "abort").touch()
+    (store.root / "checkpoint").unlink()
+    found = json.loads(rmq("doctor", store.root, "--json", "--as-version", "5.3.3").stdout)
+    assert not found["safe_to_start"]
+    assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
+    assert json.loads(rmq("doctor", tmp_path / "out", "--json").stdout)["safe_to_start"]

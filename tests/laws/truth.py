@@ -30,10 +30,12 @@ class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
     `damaged`: offsets of those of them of which only the body is wrong, or its CRC. `undispatched`: whole
-    records without their unit although a later record has its own. `units`: those that lie there.
+    records without their unit although a later record has its own. `units`: those that lie there. `alike`:
+    records that are changed, but the same to every reader, and not among the lost.
     """
 
     proven_lost: tuple[Record, ...]
+    alike: tuple[Record, ...]
     damaged: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
@@ -45,10 +47,12 @@ def truth(made: Compound) -> Truth:
     last = max(made.intact, default=-1)
     indexed = strict.last_indexed(made.root, int(str(made.settings.get("maxHashSlotNum", 0))))
     first = min((base for base, _ in strict.segments(made.root)), default=0)
+    alike = tuple(one for one in made.lost.values() if _negative_length(one, made))
     lost = [
         one
         for at, one in made.lost.items()
         if at not in here
+        and one not in alike
         and at >= first
         and (at < last or units.get(one.slot) == (at, one.size) or at == indexed)
     ]
@@ -61,22 +65,38 @@ def truth(made: Compound) -> Truth:
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
     damaged = frozenset(one.offset for one in lost if _only_body(one, made))
-    return Truth(tuple(lost), damaged, tuple(missing), units)
+    return Truth(tuple(lost), alike, damaged, tuple(missing), units)
 
 
 def _only_body(one: Record, made: Compound) -> bool:
-    base = max((base for base, _ in strict.segments(made.root) if base <= one.offset), default=None)
-    if base is None:
-        return False
-    with (made.root / "commitlog" / f"{base:020d}").open("rb") as file:
-        file.seek(one.offset - base)
-        now = file.read(one.size)
+    now = _bytes_at(one, made)
     at = one.raw.index(one.body, 80)
     end = at + len(one.body)
     crc = slice(8, 12)  # of the body: nobody knows which of the two is wrong
     head, was = bytearray(now[:at]), bytearray(one.raw[:at])
     head[crc] = was[crc] = b"    "
     return head == was and now[end:] == one.raw[end:]
+
+
+def _negative_length(one: Record, made: Compound) -> bool:
+    """An empty body with a length below zero, which brokers and clients take for zero."""
+    now, at = _bytes_at(one, made), 84 + 12 * (one.sys_flag >> 4 & 1) + 12 * (one.sys_flag >> 5 & 1)
+    return (
+        not one.body
+        and now[at : at + 1] >= b"\x80"
+        and now[:at] == one.raw[:at]
+        and now[at + 4 :] == one.raw[at + 4 :]
+    )
+
+
+def _bytes_at(one: Record, made: Compound) -> bytes:
+    """What lies in the damaged store where a record was."""
+    base = max((base for base, _ in strict.segments(made.root) if base <= one.offset), default=None)
+    if base is None:
+        return b""
+    with (made.root / "commitlog" / f"{base:020d}").open("rb") as file:
+        file.seek(one.offset - base)
+        return file.read(one.size)
 
 
 def has_queue(made: Compound, one: Record) -> bool:

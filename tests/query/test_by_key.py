@@ -161,7 +161,7 @@ def test_cycles_of_any_length_end_and_are_noticed(indexed, length):
     set_int(path, at, chain[0])
     answer = find(Store.open(found.path), [key], topic)
     assert sorted(answer.matches) == order(found, key, topic)
-    assert "cannot stand there" in answer.setbacks[f"index/{path.name}"]
+    assert "cannot be in it" in answer.setbacks[f"index/{path.name}"]
 
 
 def _chain(store, path, topic, key):

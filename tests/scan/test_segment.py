@@ -464,6 +464,18 @@ def test_a_scan_from_the_middle_looks_back_for_what_is_stale(kernels: ModuleType
     assert tail.content is TailContent.STALE
 
 
+def test_records_of_another_place_do_not_make_those_of_this_one_stale(kernels: ModuleType) -> None:
+    """61251: a copy of a later segment that was cut lies over the front of this one."""
+    log, whole = handmade([60] * 8, rolled=False)
+    later = HandmadeLog(segment_size=SEGMENT, first_offset=BASE + SEGMENT)
+    for number in range(3):
+        then = FIRST_TIME + 100_000 + number
+        later.put("TopicTest", b"n" * 60, store_timestamp=then, born_timestamp=then - 1)
+    front = bytes(later.segments[BASE + SEGMENT]) + bytes(9)
+    found = messages(scan(front + whole[len(front) :], kernels, BASE))
+    assert found[3:] == [one for one in spans_of(log) if one[0] >= len(front)]
+
+
 def test_stale_by_what_the_segment_before_says(kernels: ModuleType) -> None:
     """Nothing of this life has been written to the segment yet."""
     _, whole = handmade([60] * 4, rolled=False)

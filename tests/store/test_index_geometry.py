@@ -119,7 +119,7 @@ def test_settings_come_first_and_misfits_are_said():
     assert (given_pair.slots, given_pair.source) == (100, Source.GIVEN)
     wrong = geometry_of(data, (50, 100))
     assert (wrong.slots, wrong.items, wrong.source) == (100, 400, Source.INFERRED)
-    assert "50 slots, 100 items) do not fit" in wrong.detail
+    assert "50 slots, 100 entries) do not fit" in wrong.detail
 
 
 def test_a_cut_file_keeps_the_geometry_that_was_given():

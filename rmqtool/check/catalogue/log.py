@@ -150,6 +150,12 @@ ENTRIES = (
         "is there a newer rmqtool? " + SHOW,
     ),
     Code(
+        "CL-NEGATIVE",
+        Severity.WARNING,
+        "the {part} is {found}, which no broker writes",
+        "brokers and clients take it for 0, and read the record as if nothing were there",
+    ),
+    Code(
         "CL-TIME",
         Severity.WARNING,
         "the store time {found} is days away from that of its neighbours",

@@ -177,7 +177,7 @@ def _row(one: Bench, ours: float | None) -> dict[str, Any]:
 def _some(option: str, given: Sequence[str] | None, known: Sequence[str]) -> list[str]:
     for one in given or ():
         if one not in known:
-            raise UsageError(f"{option}: {one} is none of {', '.join(known)}")
+            raise UsageError(f"{option} {one}: must be one of: {', '.join(known)}")
     return [one for one in known if given is None or one in given]
 
 

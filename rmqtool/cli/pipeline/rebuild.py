@@ -104,7 +104,7 @@ def _say(context: Context, one: StoreRebuilt) -> None:
         return
     reported = one.summary()
     context.console.note(
-        f"{one.store}: {reported['queues']:,} queues, {reported['index_items']:,} index items"
+        f"{one.store}: {reported['queues']:,} queues, {reported['index_items']:,} index entries"
     )
     for line in warnings_of(one.rebuilt):
         context.console.warn(f"{one.store}: {line}")

@@ -12,7 +12,7 @@ ENTRIES = (
         meaning=(
             "Dispatch met a record that it cannot read. A master then skips to the end of what was "
             "readable of the segment: all messages behind the record up to there get no consume "
-            "queue entry and no index item, although their senders had SEND_OK."
+            "queue entry and no index entry, although their senders had SEND_OK."
         ),
         look="Records behind this offset in the same segment that no entry points to.",
         next=("show STORE {physical_offset}", "verify STORE"),

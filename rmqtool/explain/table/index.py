@@ -37,10 +37,8 @@ ENTRIES = (
             "Index file [{path}] is full, trying to create another one",
             "Over index file capacity: index count = {count}",
         ),
-        meaning="An index file has all its items and the next one is begun.",
-        look=(
-            "Only when it comes again and again within seconds: then files multiply with hardly an item each."
-        ),
+        meaning="An index file is full and the next one is begun.",
+        look="Only when it comes every few seconds: then files multiply with hardly an entry each.",
         incidents=("F27",),
         source=("IndexService#putKey", "IndexFile#putKey"),
     ),
@@ -66,8 +64,8 @@ ENTRIES = (
         id="index.query-error",
         severity="problem",
         lines=("selectPhyOffset exception ", "queryMsg exception", "queryMessage exception"),
-        meaning="A query by key failed inside an index file: a slot or item points outside the file.",
-        look="Index files with damaged slots or items.",
+        meaning="A query by key failed inside an index file: a slot or index entry points outside the file.",
+        look="Index files with damaged slots or entries.",
         next=("verify STORE",),
         incidents=("F26",),
         source=("IndexFile#selectPhyOffset", "IndexService#queryOffset"),

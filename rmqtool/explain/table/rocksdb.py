@@ -74,8 +74,8 @@ ENTRIES = (
             "RocksGroupCommitService#buffer is full",
         ),
         meaning=(
-            "Units could not be written to RocksDB: consumers get nothing new, and the store may refuse "
-            "messages."
+            "Consume queue entries could not be written to RocksDB: consumers get nothing new, and the store "
+            "may refuse messages."
         ),
         look="The exception below.",
         next=("info STORE",),

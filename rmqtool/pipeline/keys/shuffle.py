@@ -147,7 +147,7 @@ class ShuffleJoin:
         )
         errors = {names[file]: error for file, error in broken.items()}
         for file, offset in wrong.collect():
-            errors.setdefault(names[file], f"an item leads to {offset}, where its key is not")
+            errors.setdefault(names[file], f"an index entry leads to {offset}, where its key is not")
         for one in asking:
             own = {shown: error for (path, shown), error in errors.items() if path == one.path}
             self.sums[one.path].add(one.outcome(own, self.asked.window))

@@ -114,7 +114,7 @@ def _refuse_node(node: dict[str, Any], known: frozenset[str]) -> None:
     if kind == "TABLE_FUNCTION":
         name = node["function"].get("function_name", "")
         if node["function"].get("class") != "FUNCTION" or name.lower() not in _TABLE_FUNCTIONS:
-            raise UsageError(f"only the tables of the store are read: {name} is none of their functions")
+            raise UsageError(f"only the tables of the store are read: {name} is not one of their functions")
     elif kind == "BASE_TABLE":
         place = [*filter(None, (node.get("catalog_name"), node.get("schema_name"))), node["table_name"]]
         if len(place) > 1 or place[0].lower() not in known:
@@ -162,7 +162,7 @@ def _refuse_by_words(database: Any, words: list[str]) -> None:
         [sorted(called - _TABLE_FUNCTIONS), sorted({_unquoted(word) for word in words} - {"main"})],
     ).fetchone()
     if found is not None:
-        raise UsageError(f"only the tables of the store are read: {found[0]} is none of them")
+        raise UsageError(f"only the tables of the store are read: {found[0]} is not one of them")
 
 
 def _words(duckdb: Any, sql: str) -> Iterator[str]:

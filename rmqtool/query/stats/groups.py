@@ -89,7 +89,7 @@ class Groups:
         facts = {
             "messages": pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows),
             "bytes": sizes,
-            "body_bytes": batch["body_length"].cast(pa.int64()),
+            "body_bytes": pc.max_element_wise(batch["body_length"].cast(pa.int64()), 0),
             "compressed": compressed,
             "largest": sizes,
             "first_timestamp": times,

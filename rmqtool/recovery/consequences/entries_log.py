@@ -176,8 +176,8 @@ INDEX = (
     Entry(
         "DR-INDEX-ITEMS-MISSING",
         W,
-        "index entries ({items}) for messages before {offset} are in the files that are deleted, and are not "
-        "built again: queries by key miss them",
+        "index entries ({items}) for messages before {offset} are in the deleted files and are not "
+        "rebuilt: queries by key miss them",
         "with the checkpoint moved away the whole log is indexed again",
     ),
     Entry(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.broker.watching import Watcher
     from rmqtool.repair.content import Content
 
-_MESSAGE = "items of what recovery dispatches"
+_MESSAGE = "index entries of what recovery dispatches"
 
 
 @dataclass

@@ -256,7 +256,7 @@ def _lost(log: RepairedLog) -> Cost:
 
 
 def _notes(log: RepairedLog) -> list[str]:
-    why = "were given out twice", "are skipped that no hole has room for"
+    why = "were reused", "are skipped that no hole has room for"
     notes = [
         f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.jumps]}, the queue stays as it is"
         for key in log.twice

@@ -21,7 +21,7 @@ from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import NOBODY, costs_of, harm_of, lost_by, start_of
+from rmqtool.repair.prove.started import NOBODY, costs_of, harm_of, lost_by, start_of, timer_harm_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.repair.same_bytes import same_from
 from rmqtool.scan.engine import choose_kernels
@@ -150,11 +150,20 @@ def new_harm(
     known = harm_of(before)
     if (refusal := found.outcome.refusal) is not None:
         known.pop((refusal.code, refusal.path), None)  # a result that nobody can start is none
+    known.update(timer_harm_of(found.outcome, _taking_away(store, planned)))
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"
     if remains is not None:
         remains += found.in_words(words for about, words in harm.items() if about in known)
+
+
+def _taking_away(store: Store, planned: Planned) -> set[str]:
+    """Paths that a plan changes otherwise than by making a file longer."""
+    sizes = {one.shown: one.size for one in store.files}
+    changes = [one.change for one in planned.edits]
+    grown = (one.action is Action.RESIZE and (one.size or 0) >= sizes.get(one.path, 0) for one in changes)
+    return {one.path for one, longer in zip(changes, grown, strict=True) if not longer}
 
 
 def _start(

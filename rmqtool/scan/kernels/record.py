@@ -37,6 +37,7 @@ from rmqtool.scan.kernels.constants import (
     HEADER_SIZE,
     ISSUE_COMMAND,
     ISSUE_CRC32,
+    ISSUE_NEGATIVE,
     ISSUE_PROPERTIES_NUL,
     ISSUE_SEALED,
     ISSUE_SYS_FLAG,
@@ -210,6 +211,8 @@ def remarks(base, origin, row):
     issues = 0
     if row[SYS_FLAG] & ~KNOWN_FLAGS:
         issues = ISSUE_SYS_FLAG
+    if row[BODY_LENGTH] < 0 or row[PROPERTIES_LENGTH] < 0:
+        issues |= ISSUE_NEGATIVE
     place = base - origin
     if row[BODY_LENGTH] >= COMMAND_END and u64(place + row[BODY_POSITION] + COMMAND_AT) == COMMAND_WORD:
         issues |= ISSUE_COMMAND
