@@ -92,7 +92,10 @@ def _name_behind(name: str) -> str:
 
 
 class IndexFile:
-    """One file. after: the end of the file before it, which is full. kept: the file to go on in."""
+    """One file. after: the end of the file before it, which is full. kept: the file to go on in.
+
+    written: number of the first item that is in memory only.
+    """
 
     def __init__(
         self,
@@ -120,6 +123,7 @@ class IndexFile:
         if kept is not None:
             self._load(kept)
         self._items_kept = self.items
+        self.written = int(self._state[Keys.INDEX_COUNT])
         self._made, self._after = kept is not None, after
         self._room, self._waiting = _TOGETHER, 0
         self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
@@ -133,9 +137,14 @@ class IndexFile:
                 self._state[place] = getattr(header, place.name.lower())
         self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
 
+    @property
+    def waits(self) -> bool:
+        """Whether items are in memory only."""
+        return self._waiting > 0
+
     @cached_property
-    def _slots(self) -> Int32s:
-        """The slots; those of a kept file are read when they are first asked for.
+    def slots(self) -> Int32s:
+        """The newest item of each slot; those of a kept file are read when they are first asked for.
 
         A file that is too short has zeros behind its end.
         """
@@ -154,20 +163,20 @@ class IndexFile:
         for a slot that has the item of another one.
         """
         count = int(self._state[Keys.INDEX_COUNT])
-        if not (self._slots >= count).any():
+        if not (self.slots >= count).any():
             return
         self._restored = True  # they are written, also if no item follows
         self._blocks[:] = True
-        self._slots[:] = 0
+        self.slots[:] = 0
         with kept.open("pread") as source:
             for first in range(FIRST_ITEM, count, _TOGETHER):
                 some = min(_TOGETHER, count - first)
-                raw = source.window(item_position(first, len(self._slots)), some * ITEM.itemsize)
+                raw = source.window(item_position(first, len(self.slots)), some * ITEM.itemsize)
                 hashes = raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)["key_hash"]
                 if not len(hashes):
                     break
                 numbers = np.arange(first, first + len(hashes), dtype=np.int32)
-                self._slots[hashes.astype(np.int64) % len(self._slots)] = numbers
+                self.slots[hashes.astype(np.int64) % len(self.slots)] = numbers
 
     @property
     def full(self) -> bool:
@@ -204,7 +213,7 @@ class IndexFile:
                 start,
                 self._rules.index_items,
                 self._state,
-                self._slots,
+                self.slots,
                 out,
             )
         )
@@ -215,7 +224,7 @@ class IndexFile:
     def _note_blocks(self, hashes: Int32s) -> None:
         """Notes the blocks of slots that these keys are in; of many keys all."""
         if len(hashes) < len(self._blocks):
-            self._blocks[np.abs(hashes.astype(np.int64)) % len(self._slots) // _BLOCK] = True
+            self._blocks[np.abs(hashes.astype(np.int64)) % len(self.slots) // _BLOCK] = True
         else:
             self._blocks[:] = True
 
@@ -228,7 +237,7 @@ class IndexFile:
             position = item_position(first, self._rules.hash_slots)
             data = self._out[: self._waiting * ITEM.itemsize]
             self._files.write(self.path, self._size, position, data, self.end.timestamp)
-            self._waiting = 0
+            self._waiting, self.written = 0, first + self._waiting
 
     def _make(self) -> None:
         """A new file has the end of the one before it from the beginning (`IndexFile#IndexFile`).
@@ -247,11 +256,10 @@ class IndexFile:
         self._files.write(self.path, self._size, 0, Header.build(values))
         self._made = True
 
-    def newest(self, slots: Ints) -> Int32s:
-        """Numbers of the newest items of slots (the number of each), 0 for none; the file has these items."""
+    def newest(self, slot: int) -> int:
+        """Number of the newest item of a slot, 0 for none; the file has it."""
         self.flush()
-        found: Int32s = self._slots[slots]
-        return found
+        return int(self.slots[slot])
 
     def close(self) -> None:
         """Writes what is left, slots and header; nothing of a kept file that got no item."""
@@ -264,14 +272,14 @@ class IndexFile:
         # in front of the slots: by its times a start after a kill in between gives the file up
         self._files.write(self.path, self._size, 0, Header.build(values))
         for first, end in self._changed():
-            data = self._slots[first:end].astype(SLOT).tobytes()
+            data = self.slots[first:end].astype(SLOT).tobytes()
             self._files.write(self.path, self._size, slot_position(first), data)
 
     def _changed(self) -> Iterator[tuple[int, int]]:
         """Ranges of slots to write: the blocks in use, of a new file those with items."""
         for first in (np.flatnonzero(self._blocks) * _BLOCK).tolist():
-            if self._kept is not None or self._slots[first : first + _BLOCK].any():
-                yield first, min(first + _BLOCK, len(self._slots))
+            if self._kept is not None or self.slots[first : first + _BLOCK].any():
+                yield first, min(first + _BLOCK, len(self.slots))
 
 
 class IndexFiles:
@@ -292,7 +300,7 @@ class IndexFiles:
         self._files = files
         self._kernels = kernels
         self._next_name = next_name
-        self._last = last
+        self.last = last
         self._behind, self._time = False, 0
         self.full_timestamp = 0
         self.items = 0
@@ -315,40 +323,35 @@ class IndexFiles:
             file = self._writable(int(times[owners[at]]))
             at = file.put(hashes, owners, offsets, times, at)
         self.items += len(hashes)
-        if self._last is None:
+        if self.last is None:
             self._writable(int(times[0]))
 
     def _known(self, owners: Int32s, offsets: Ints) -> Bools:
         """Which keys are of records in front of the end that the records before them make."""
         ends = np.zeros(len(offsets) + 1, np.int64)
-        if self._last is not None:
-            ends[0] = max(self._last.end.physical_offset, 0)
+        if self.last is not None:
+            ends[0] = max(self.last.end.physical_offset, 0)
         ends[owners + 1] = offsets[owners]
         known: Bools = offsets < np.maximum.accumulate(ends)[:-1]
         return known[owners]
 
-    @property
-    def last(self) -> IndexFile | None:
-        """The file in use, None without one."""
-        return self._last
-
     def close(self) -> None:
         """Ends the last file. One that became full before the last record is followed by an empty one."""
-        if self._last is None:
+        if self.last is None:
             return
-        if self._last.full and self._behind:
+        if self.last.full and self._behind:
             self._writable(self._time)
-        self._last.close()
+        self.last.close()
 
     def _writable(self, timestamp: int) -> IndexFile:
         """The last file, or a new one when there is none with room (`#getAndCreateLastIndexFile`)."""
-        if self._last is None or self._last.full:
+        if self.last is None or self.last.full:
             after = FileEnd()
-            if self._last is not None:
-                after = self._last.end
-                self._last.close()
+            if self.last is not None:
+                after = self.last.end
+                self.last.close()
                 self.full_timestamp = after.timestamp
             path = f"index/{self._next_name(timestamp)}"
-            self._last = IndexFile(path, self._rules, self._files, self._kernels, after)
+            self.last = IndexFile(path, self._rules, self._files, self._kernels, after)
             self.paths.append(path)
-        return self._last
+        return self.last

@@ -95,7 +95,7 @@ class AtHand:
         """The record of a unit, and its size."""
         physical_offset, size, _ = _unit(units, at)
         number = physical_offset // self._segment_size
-        segment = self._segments.get(number) or self._map_segment(number, physical_offset)
+        segment = self._segments.get(number) or self.segment(number, physical_offset)
         if segment is None:
             return None
         file, maps, data = segment
@@ -117,7 +117,7 @@ class AtHand:
         columns = columns_of(units[at : at + min(many, self._limits.at_once) * BYTES])
         first = columns[0][0] if columns[0] else -1
         number = first // self._segment_size
-        segment = self._segments.get(number) or self._map_segment(number, first)
+        segment = self._segments.get(number) or self.segment(number, first)
         if segment is None:
             return None
         file, maps, data = segment
@@ -147,7 +147,11 @@ class AtHand:
             self._units.clear()
         return found
 
-    def _map_segment(self, number: int, physical_offset: int) -> Segment | None:
+    def segment(self, number: int, physical_offset: int) -> Segment | None:
+        """A segment that is mapped from now on, by its number and an offset in it."""
+        known = self._segments.get(number)
+        if known is not None:
+            return known
         before = self._forgotten
         file = self._of_log.at(physical_offset) if physical_offset >= 0 else None
         if file is None or not self._has_room(self._segments):

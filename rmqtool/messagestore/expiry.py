@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rmqtool.broker.start import AnyQueue, Start
-    from rmqtool.messagestore.at_hand import AtHand
     from rmqtool.messagestore.dispatching import Dispatching
     from rmqtool.messagestore.flushing import Flusher
     from rmqtool.messagestore.log_places import LogPlaces
@@ -59,7 +58,8 @@ class Expiry:
     """The cleaning of one store that is open.
 
     folder: its root, held; places: directories of its log. appending: over the list of segments. clock: ms.
-    full: the disk is; new messages are refused. error: why the last run did not end.
+    forget: called with the path of a file that goes. full: the disk is; new messages are refused. error: why
+    the last run did not end.
     """
 
     folder: Folder
@@ -71,7 +71,7 @@ class Expiry:
     dispatching: Dispatching
     log: LogReader
     units: UnitFiles
-    at_hand: AtHand
+    forget: Callable[[str], None]
     clock: Callable[[], int]
     full: bool = False
     error: RmqtoolError | None = None
@@ -160,7 +160,7 @@ class Expiry:
             with self.appending:
                 log.files = log.files[1:]
             self.log.release(one.path)
-            self.at_hand.forget(one.path)
+            self.forget(one.path)
             self._delete(log, one.path)
         return due
 
@@ -215,7 +215,7 @@ class Expiry:
         for path in paths:
             files.delete(path)
             self.units.forget(path)
-            self.at_hand.forget(path)
+            self.forget(path)
         return due
 
     def _correct(self, queue: AnyQueue, floor: int) -> None:
@@ -268,4 +268,5 @@ class Expiry:
         with self.dispatching.lock:
             for name in names[:due]:
                 self.dispatching.files.remove(f"{_INDEX}/{name}")
+                self.forget(f"{_INDEX}/{name}")
         return due

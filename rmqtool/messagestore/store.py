@@ -21,7 +21,7 @@ from rmqtool.messagestore.expiry import Expiry
 from rmqtool.messagestore.flushing import Flusher
 from rmqtool.messagestore.loading import Loader
 from rmqtool.messagestore.log_reader import LogReader
-from rmqtool.messagestore.memory.keys import RoutedKeys
+from rmqtool.messagestore.memory.keys import MemoryKeys
 from rmqtool.messagestore.memory.log import MemoryLog
 from rmqtool.messagestore.memory.reading import MemoryReader
 from rmqtool.messagestore.memory.routing import RoutedAppender, RoutedReader
@@ -158,7 +158,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._statistics,
         )
         units = UnitFiles(folder)
-        self._keys = KeyReader(folder, reader, self._dispatching, opened.index, kernels)
         stored = StoredReader(
             reader,
             units,
@@ -171,7 +170,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._at_hand = AtHand(
             folder.at, reader, start, settings.limits, self._dispatching, self.topics, self._statistics
         )
-        self._routed_keys = RoutedKeys(self._keys, memory, self.topics)
+        self._keys = KeyReader(
+            folder, reader, start.log, self._at_hand, self._dispatching, opened.index, kernels
+        )
+        self._memory_keys = MemoryKeys(self._keys, memory)
         self._reader = RoutedReader(stored, MemoryReader(memory, settings.limits), self.topics)
         self._expiry = Expiry(
             folder,
@@ -183,7 +185,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._dispatching,
             reader,
             units,
-            self._at_hand,
+            self._forget,
             clock,
         )
         self._services = Services(self._engine(maker, reader, clock))
@@ -218,6 +220,11 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._services.deliver()
         self._stack = stack.pop_all()
         _open_stores.add(self)
+
+    def _forget(self, path: str) -> None:
+        """A segment, a queue file or an index file is gone."""
+        self._at_hand.forget(path)
+        self._keys.forget(path)
 
     def _engine(self, maker: RecordMaker, reader: LogReader, clock: Callable[[], int]) -> Engine:
         opened, dispatching = self._opened, self._dispatching
@@ -409,7 +416,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         `StoreIOError`, `UnreadableError`.
         """
         self._ready(topic, 0, 0, None)
-        keys = self._routed_keys
+        keys = self._memory_keys if topic in self.topics.memory else self._keys
         if isinstance(key, str):
             return keys.find(topic, key, limit, begin, end)
         return keys.find_each(topic, key, limit, begin, end)
@@ -479,17 +486,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         if wait is None:
             return
         until = time.monotonic() + wait
-        dispatching = self._dispatching
-        with dispatching.arrived:
-            dispatching.waiting += 1
-            try:
-                while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
-                    left = until - time.monotonic()
-                    if left <= 0:
-                        break
-                    dispatching.arrived.wait(left)
-            finally:
-                dispatching.waiting -= 1
+        with self._dispatching.awaited():
+            while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self._dispatching.arrived.wait(left)
         self._demand_open()
 
     def _refusal(self) -> IllegalMessageError | None:

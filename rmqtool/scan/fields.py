@@ -268,6 +268,72 @@ class QueueKeyColumn(IntEnum):
     HASH = 3
 
 
+class Asked(IntEnum):
+    """Places in the int64 question of `kernels.lookup.look_up`, behind which its arrays follow.
+
+    What is known of the store: FILES, SEGMENTS: addresses of tables (`IndexColumn`, `SegmentColumn`) with so
+    many rows, the newest index file first and segments in their order, the first of them number
+    FIRST_SEGMENT; ALL_FILES: whether the table has all of the index. SLOTS: of each index file.
+
+    What is asked: KEYS, LIMIT messages of each, stored from BEGIN to END (ms, both included). WRITTEN: number
+    of the first item of the newest file that is in memory only. HIGH: physical offset up to which records are
+    looked at. STEPS: items to look at for one key. ROOM: rows for what is found.
+
+    The arrays: KEYS + 1 ends in the text, of the topic and behind it of each key; KEYS numbers of records
+    found; ROOM rows of `FoundColumn`; the text.
+
+    Also answered: ENDED, of how many files a chain was followed to its end; MISSING: number of a segment
+    whose bytes would have been needed, -1.
+    """
+
+    FILES = 0
+    FILE_COUNT = 1
+    ALL_FILES = 2
+    SLOTS = 3
+    SEGMENTS = 4
+    SEGMENT_COUNT = 5
+    FIRST_SEGMENT = 6
+    SEGMENT_SIZE = 7
+    ROOM = 8
+    STEPS = 9
+    WRITTEN = 10
+    HIGH = 11
+    BEGIN = 12
+    END = 13
+    LIMIT = 14
+    ENDED = 15
+    MISSING = 16
+    KEYS = 17
+
+
+class IndexColumn(IntEnum):
+    """An index file for `kernels.lookup`: addresses of its slots and of its item 0; items it has room for.
+
+    IN_MEMORY: whether the slots are int32 of this machine and not those of the file.
+    """
+
+    SLOTS = 0
+    IN_MEMORY = 1
+    ITEMS = 2
+    ROOM = 3
+
+
+class SegmentColumn(IntEnum):
+    """A segment for `kernels.lookup`: physical offset, mapped bytes (0: not mapped), and their address."""
+
+    BASE = 0
+    LENGTH = 1
+    ADDRESS = 2
+
+
+class FoundColumn(IntEnum):
+    """A record that `kernels.lookup` found: row of its segment, and where in it it begins and ends."""
+
+    SEGMENT = 0
+    START = 1
+    STOP = 2
+
+
 _V4 = HEADERS[(False, False)]
 
 OFF_TOTAL_SIZE = offset_of(_V4, "total_size")

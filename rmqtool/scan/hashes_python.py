@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Bools = npt.NDArray[np.bool_]
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -66,34 +65,6 @@ def key_hashes(
             owners[count] = r
             count += 1
     return count, len(rows)
-
-
-def have_keys(  # noqa: PLR0913, PLR0917 - as the kernel takes them
-    buf: Bytes,
-    origin: int,
-    rows: Ints,
-    which: Ints,
-    topic: Bytes,
-    owners: Ints,
-    ends: Ints,
-    names: Bytes,
-    found: Bools,
-) -> None:
-    """See `kernels.hashes.have_keys`."""
-    data, raw, wanted = bytes(buf), bytes(names), bytes(topic)
-    borders = ends.tolist()
-
-    def field(row: list[int], place: Field) -> bytes:
-        at = row[place] - origin
-        return data[at : at + max(row[place + 1], 0)]
-
-    for question, (number, owner) in enumerate(zip(which.tolist(), owners.tolist(), strict=True)):
-        found[question] = False
-        if number >= 0:
-            row = rows[number].tolist()
-            key = raw[borders[owner] : borders[owner + 1]]
-            keys = field(row, Field.UNIQ_KEY_POSITION), *field(row, Field.KEYS_POSITION).split(b" ")
-            found[question] = bool(key) and field(row, Field.TOPIC_POSITION) == wanted and key in keys
 
 
 def agree(

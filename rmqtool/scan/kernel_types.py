@@ -131,19 +131,6 @@ class Hashes(Protocol):
         self, buf: Bytes, origin: int, rows: Ints, start: int, hashes: Int32s, owners: Int32s
     ) -> tuple[int, int]: ...
 
-    def have_keys(
-        self,
-        buf: Bytes,
-        origin: int,
-        rows: Ints,
-        which: Ints,
-        topic: Bytes,
-        owners: Ints,
-        ends: Ints,
-        names: Bytes,
-        found: Bools,
-    ) -> None: ...
-
     def agree(
         self,
         buf: Bytes,
@@ -164,6 +151,12 @@ class Hashes(Protocol):
     def follow(self, buf: Bytes, start: int, heads: Ints, hashes: Int32s) -> int: ...
 
 
+class Lookup(Protocol):
+    """Records by key in mapped files."""
+
+    def look_up(self, asked: Ints) -> int: ...
+
+
 class Kernels(Protocol):
     """The functions that read records, and the others by what they are for."""
 
@@ -181,6 +174,9 @@ class Kernels(Protocol):
 
     @property
     def hashes(self) -> Hashes: ...
+
+    @property
+    def lookup(self) -> Lookup | None: ...
 
     def walk(
         self,

@@ -8,6 +8,7 @@ releases the GIL during a call.
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     Kernel = Callable[..., Any]
 
 
-def _load() -> ctypes.CDLL:
-    """The library with its variables set."""
+def _load() -> tuple[ctypes.CDLL, ctypes.CDLL]:
+    """The library with its variables set, and the same with the lock of the interpreter kept in calls."""
     path = target.usable()
     crc32 = isal_address()
     if crc32 is None:
@@ -37,7 +38,7 @@ def _load() -> ctypes.CDLL:
     ctypes.c_int64.in_dll(library, CRC32).value = crc32
     ctypes.c_int64.in_dll(library, MAPPINGS).value = faults.table_address()
     faults.install(_address(library[BUS_ERROR]))
-    return library
+    return library, ctypes.PyDLL(str(path))
 
 
 def _address(function: Any) -> int:
@@ -84,20 +85,41 @@ def _bound(library: ctypes.CDLL, name: str, signature: Signature) -> Kernel:
             return bool(answer[0])
         return (None, answer[0], tuple(answer))[signature.answers]
 
+    kernel.prepared = partial(_prepared, name, signature, function.argtypes)  # type: ignore[attr-defined]
     return kernel
+
+
+def _prepared(name: str, signature: Signature, taken: list[type], *arrays: Any) -> Callable[[], int]:
+    """See `engine.prepared`."""
+    function = _quick[name]
+    function.restype, function.argtypes = None, taken
+    for one, kind in zip(arrays, signature.arguments, strict=True):
+        if not isinstance(kind, Array) or (one.dtype, one.ndim) != (np.dtype(kind.dtype), kind.dimensions):
+            raise TypeError(f"{name}: {one.dtype} of shape {one.shape} where {kind} was expected")
+        if not one.flags.c_contiguous:
+            raise TypeError(f"{name}: an array with gaps")
+    answer = _Answer()
+    given = *(number for one in arrays for number in (one.ctypes.data, *one.shape)), answer
+
+    def call() -> int:
+        function(*given)
+        return answer[0]
+
+    call.arrays = arrays  # type: ignore[attr-defined]
+    return call
 
 
 _Answer = ctypes.c_int64 * 2
 
-_library = _load()
+_library, _quick = _load()
 HAVE_ISAL = True
 
 _rooms = {
     room: SimpleNamespace(**{name: _bound(_library, name, one) for name, one in kernels.items()})
     for room, kernels in SIGNATURES.items()
 }
-building, carve, dispatch, encoding, hashes = (
-    _rooms[one] for one in ("building", "carve", "dispatch", "encoding", "hashes")
+building, carve, dispatch, encoding, hashes, lookup = (
+    _rooms[one] for one in ("building", "carve", "dispatch", "encoding", "hashes", "lookup")
 )
 for _one in ("checksum", "entries", "sound", "spans", "text", "walk"):
     globals().update(vars(_rooms[_one]))

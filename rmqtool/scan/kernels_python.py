@@ -43,6 +43,7 @@ __all__ = [
     "first_nonzero",
     "gather",
     "hashes",
+    "lookup",
     "message_ids",
     "property_spans",
     "records_at",
@@ -52,6 +53,8 @@ __all__ = [
 ]
 
 HAVE_ISAL = False
+lookup = None
+"""nothing is mapped without compiled kernels"""
 
 _MAGIC = re.compile(
     b"|".join(re.escape(struct.pack(">i", magic)) for magic in (MAGIC_V1, MAGIC_V2, BLANK_MAGIC_CODE))

@@ -17,8 +17,8 @@ from threading import RLock
 SLOTS = 1024
 """mappings at once; a file beyond that is read with `pread`"""
 
-PAGE_SIZE, USED, PREVIOUS = range(3)
-"""int64 places in the table: page size, slots in use, address of what SIGBUS did before, or 0"""
+PAGE_SIZE, USED, PREVIOUS, TOTAL = range(4)
+"""int64 places in the table: page size, slots in use, address of what SIGBUS did before, or 0, all faults"""
 
 FIRST_SLOT = 8
 START, END, FAULTS, WIDTH = 0, 1, 2, 4
@@ -63,6 +63,11 @@ def install(handler: int) -> None:
 def installed() -> bool:
     """Whether mappings are guarded in this process."""
     return _table[PREVIOUS] != 0
+
+
+def total() -> int:
+    """Faults in all mappings so far."""
+    return _table[TOTAL]
 
 
 class Guard:

@@ -73,32 +73,6 @@ def defined(records: list[tuple[bytes, bytes, bytes, int]]) -> list[tuple[int, i
     return found
 
 
-KEYED = st.tuples(*[st.sampled_from([b"", b"T", b"a", b"a b", b"ab", b" a", b"b  ab", b"T" * 20])] * 3)
-
-
-@given(
-    st.lists(KEYED, min_size=1, max_size=6), st.lists(st.sampled_from([b"", b"a", b"ab", b"b", b"T" * 20]))
-)
-def test_records_have_the_keys_that_stand_in_them(
-    records: list[tuple[bytes, bytes, bytes]], names: list[bytes]
-) -> None:
-    buf, rows = rows_of([(*one, 0) for one in records])
-    ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
-    raw, topic = np.frombuffer(b"".join(names), np.uint8), np.frombuffer(b"T", np.uint8)
-    which = np.repeat(np.arange(-1, len(records)), len(names))
-    owners = np.tile(np.arange(len(names)), len(records) + 1)
-    expected = [
-        number >= 0
-        and records[number][0] == b"T"
-        and names[owner] in {one for one in (records[number][1], *records[number][2].split(b" ")) if one}
-        for number, owner in zip(which.tolist(), owners.tolist(), strict=True)
-    ]
-    for module in MODULES:
-        found = np.ones(len(which), bool)
-        module.have_keys(buf, ORIGIN, rows, which, topic, owners, ends, raw, found)
-        assert found.tolist() == expected
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.lists(RECORD, max_size=12), st.sampled_from([200, 4000]))
 def test_all_ways_to_hash_agree(records: list[tuple[bytes, bytes, bytes, int]], room: int) -> None:

@@ -15,21 +15,25 @@ import numpy as np
 
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, SysFlag, encode_message
 from formats.crc_trailer import reserve, seal
+from formats.index import key_hash
 from formats.primitives import offset_of
 from formats.replay import entry
 from rmqtool.scan.ahead.signatures import flat
 from rmqtool.scan.fields import (
     ROW_WIDTH,
     STATUS_WIDTH,
+    Asked,
     Check,
     Column,
     Field,
+    FoundColumn,
     Keys,
     Queue,
     QueueKeyColumn,
     Stretch,
     Sum,
 )
+from rmqtool.scan.index import ITEM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,14 +45,15 @@ KERNELS = {
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
     "encoding": {"encode", "join_properties"},
     "entries": {"walk_entries"},
-    "hashes": {"key_hashes", "keyed", "have_keys", "agree", "chain", "compare_slots", "follow"},
+    "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
+    "lookup": {"look_up"},
     "sound": {"sound_stretches"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
     "walk": {"walk", "records_at", "find_record"},
 }
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
-    "hashes": {"extend", "same"},
+    "hashes": {"extend", "folded", "same"},
     "encoding": {"lies_within", "put_pair"},
     "record": {"frame", "contents", "remarks"},
     "text": {
@@ -97,6 +102,7 @@ def run_all_kernels(buffer: np.ndarray, kernels: Any) -> int:
     _run_on_entries(buffer, given)
     _run_on_items(buffer, given.hashes)
     _run_on_units(buffer, given.dispatch)
+    _run_lookups(buffer, given.lookup)
     _run_writing(max(buffer.size // _UNIT, 1), given.building)
     return given.checksum
 
@@ -111,7 +117,7 @@ class _Seen:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._kernels, name)
-        if name in {"building", "dispatch", "encoding", "hashes"} or (
+        if name in {"building", "dispatch", "encoding", "hashes", "lookup"} or (
             name == "carve" and not callable(found)
         ):
             return _Seen(found, self._whole)
@@ -122,7 +128,8 @@ class _Seen:
             whole.checksum = zlib.crc32(repr((name, answer)).encode(), whole.checksum)
             for one in flat(arguments):
                 if isinstance(one, np.ndarray):
-                    whole.checksum = zlib.crc32(one.tobytes(), whole.checksum)
+                    told = one[Asked.SEGMENT_SIZE :] if name == "look_up" else one  # no addresses
+                    whole.checksum = zlib.crc32(told.tobytes(), whole.checksum)
             return answer
 
         return kernel
@@ -171,10 +178,6 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)
     kernels.dispatch.stretch(buffer, 0, rows, 0, 0, (*known, newest), np.zeros(3, np.int64), columns)
     kernels.hashes.keyed(buffer, 0, rows, np.zeros(3, np.int64))
-    which = np.arange(-1, len(rows))
-    owners, ends, found = np.arange(len(which)) % 2, np.array([0, 0, len(buffer)]), np.zeros(len(which), bool)
-    for topic in (buffer[:1], buffer):
-        kernels.hashes.have_keys(buffer, 0, rows, which, topic, owners, ends, buffer, found)
 
 
 def _run_on_sound(buffer: np.ndarray, file_size: int, kernels: Any) -> None:
@@ -215,6 +218,70 @@ def _run_on_items(buffer: np.ndarray, hashes: Any) -> None:
         heads = np.array([0, 1, count - 1, count, count + 1, 1 << 40, -1], np.int64)
         for start in (0, min(4 * slots, buffer.size)):
             hashes.follow(buffer, start, heads, np.zeros(64, np.int32))
+
+
+def question(
+    *,
+    slots: int,
+    files: np.ndarray,
+    segments: np.ndarray,
+    size: int,
+    topic: bytes,
+    keys: list[bytes],
+    **given: int,
+) -> np.ndarray:
+    """`Asked` for `lookup.look_up`; files, segments: tables, which have to stay."""
+    values = dict.fromkeys(Asked, 0) | {
+        Asked.FILES: files.ctypes.data,
+        Asked.FILE_COUNT: len(files),
+        Asked.ALL_FILES: 1,
+        Asked.SLOTS: slots,
+        Asked.SEGMENTS: segments.ctypes.data,
+        Asked.SEGMENT_COUNT: len(segments),
+        Asked.SEGMENT_SIZE: size,
+        Asked.ROOM: 40,
+        Asked.STEPS: 1000,
+        Asked.WRITTEN: 1 << 40,
+        Asked.HIGH: size * len(segments),
+        Asked.BEGIN: -(1 << 63),
+        Asked.END: (1 << 63) - 1,
+        Asked.LIMIT: 32,
+        Asked.KEYS: len(keys),
+    }
+    values |= {Asked[name.upper()]: value for name, value in given.items()}
+    text = b"".join([topic, *keys])
+    ends = np.cumsum([len(one) for one in (topic, *keys)]).tolist()
+    head = [*values.values(), *ends, *[0] * len(keys), *[0] * (values[Asked.ROOM] * len(FoundColumn))]
+    raw = np.frombuffer(text + bytes(-len(text) % 8), np.int64)
+    return np.concatenate([np.array(head, np.int64), raw])
+
+
+def _run_lookups(buffer: np.ndarray, lookup: Any) -> None:
+    """As slots and items of an index file, and as a segment into which items lead."""
+    size = max(buffer.size, 1)
+    keys = [b"b", b"", b"w" * 119, b"v"]
+    segments = np.array([[0, buffer.size, buffer.ctypes.data]])
+    told: dict[str, Any] = {"segments": segments, "size": size, "topic": b"T", "keys": keys}
+    for slots in (1, 7):
+        items = min(4 * slots, buffer.size)
+        if buffer.size >= 4 * slots:
+            at, room = buffer.ctypes.data, (buffer.size - items) // _ITEM
+            file = np.array([[at, 0, at + items, room]])
+            lookup.look_up(question(slots=slots, files=file, **told))
+            lookup.look_up(question(slots=slots, files=np.tile(file, (3, 1)), written=1, **told))
+    # places of the buffer, on one chain of items with the right hash; what is not sure ends a walk
+    places = [-1, 1 << 62, 0, 1, size // 2, *range(size - 9, size + 2)]
+    items = np.zeros(len(places) + 1, ITEM)
+    items["key_hash"], items["prev"] = key_hash("T", keys[0].decode()), np.arange(len(items)) - 1
+    items["physical_offset"][1:] = places
+    with before_guard(items.tobytes()) as own:
+        newest = np.zeros(1, np.int32)
+        file = np.array([[newest.ctypes.data, 1, own.ctypes.data, len(items)]])
+        for high in (size, size - 1):
+            asked = question(slots=1, files=file, **told, high=high)
+            for number in range(1, len(items)):
+                newest[0] = number
+                lookup.look_up(asked)
 
 
 def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:

@@ -21,21 +21,18 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.by_key import KeyReader
     from rmqtool.messagestore.memory.log import MemoryLog
     from rmqtool.messagestore.memory.topic_log import Chunk
-    from rmqtool.messagestore.topics import Topics
 
     Ints = npt.NDArray[np.int32]
 
 
-class RoutedKeys:
-    """See `KeyReader`. What a memory topic had in the log before it was one comes in front."""
+class MemoryKeys:
+    """See `KeyReader`, of memory topics. What one had in the log before it was one comes in front."""
 
-    def __init__(self, stored: KeyReader, memory: MemoryLog, topics: Topics) -> None:
-        self._stored, self._memory, self._topics = stored, memory, topics
+    def __init__(self, stored: KeyReader, memory: MemoryLog) -> None:
+        self._stored, self._memory = stored, memory
 
     def find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         """See `KeyReader.find`."""
-        if topic not in self._topics.memory:
-            return self._stored.find(topic, key, limit, begin, end)
         found = newest_with_key(self._memory, topic, key, limit, begin, end)
         with suppress(UsageError):  # without an index
             found = self._stored.find(topic, key, limit - len(found), begin, end) + found
@@ -45,8 +42,6 @@ class RoutedKeys:
         self, topic: str, keys: Sequence[str], limit: int, begin: int, end: int | None
     ) -> dict[str, list[StoredMessage]]:
         """See `KeyReader.find_each`."""
-        if topic not in self._topics.memory:
-            return self._stored.find_each(topic, keys, limit, begin, end)
         return {key: self.find(topic, key, limit, begin, end) for key in keys}
 
 

@@ -71,12 +71,14 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     "hashes": {
         "key_hashes": Signature((BYTES, NUMBER, TABLE, NUMBER, INTS, INTS), 2),
         "keyed": Signature((BYTES, NUMBER, TABLE, LONGS)),
-        "have_keys": Signature((BYTES, NUMBER, TABLE, LONGS, BYTES, LONGS, LONGS, BYTES, FLAGS)),
         "agree": Signature((BYTES, INTS, INTS, LONGS, LONGS, NUMBER, NUMBER), 1),
         "chain": Signature((BYTES, NUMBER, NUMBER, LONGS, TABLE, NUMBER), 1),
         "compare_slots": Signature((BYTES, LONGS, LONGS), 2),
         "lengths_of_chains": Signature((LONGS, LONGS)),
         "follow": Signature((BYTES, NUMBER, LONGS, INTS), 1),
+    },
+    "lookup": {
+        "look_up": Signature((LONGS,), 1),
     },
     "sound": {
         "sound_stretches": Signature(

@@ -9,7 +9,7 @@ Loading this package also guards mapped files (`faulting`).
 from __future__ import annotations
 
 from rmqtool.scan import numba_settings as _numba_settings  # noqa: F401 - before anything loads numba
-from rmqtool.scan.kernels import building, carve, dispatch, encoding, hashes
+from rmqtool.scan.kernels import building, carve, dispatch, encoding, hashes, lookup
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
@@ -29,6 +29,7 @@ __all__ = [
     "first_nonzero",
     "gather",
     "hashes",
+    "lookup",
     "message_ids",
     "property_spans",
     "records_at",

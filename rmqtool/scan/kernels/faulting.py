@@ -26,7 +26,9 @@ _FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10
 """0x10: MAP_FIXED, which takes the place of what is mapped there"""
 
 _BYTES = 8
-_PAGE_SIZE, _USED, _PREVIOUS = (place * _BYTES for place in (faults.PAGE_SIZE, faults.USED, faults.PREVIOUS))
+_PAGE_SIZE, _USED, _PREVIOUS, _TOTAL = (
+    place * _BYTES for place in (faults.PAGE_SIZE, faults.USED, faults.PREVIOUS, faults.TOTAL)
+)
 _FIRST, _WIDTH = faults.FIRST_SLOT * _BYTES, faults.WIDTH * _BYTES
 _START, _END, _FAULTS = (place * _BYTES for place in (faults.START, faults.END, faults.FAULTS))
 
@@ -84,6 +86,7 @@ def on_bus_error(signal, info, context):
             page = address & -size
             if _mmap(page, size, _PROTECTION, _FLAGS, -1, 0) == page:
                 _count(slot + _FAULTS)
+                _count(table + _TOTAL)
                 return
         slot += _WIDTH
     # no page of ours: as it would have been without this handler, when the instruction is done again

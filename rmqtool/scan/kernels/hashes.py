@@ -128,7 +128,7 @@ def same(a, b, length):
 
 
 @kernel(forceinline=True)
-def _folded(h):
+def folded(h):
     """`IndexFile#indexKeyHashMethod`: never negative, 0 for the one hash without a positive partner."""
     value = np.int64(h & WORD)
     if value >= 1 << 31:
@@ -169,7 +169,7 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
             known[BEGUN, place] = np.int64(extend(NONE, topic, width) * P1 + HASH)
         prefix = np.uint64(known[BEGUN, place])
         if uniq > 0:
-            hashes[count] = _folded(extend(prefix, base + rows[r, UNIQ_POSITION], uniq))
+            hashes[count] = folded(extend(prefix, base + rows[r, UNIQ_POSITION], uniq))
             owners[count] = r
             count += 1
         if length > 0:
@@ -178,7 +178,7 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
             for i in range(length + 1):
                 if i == length or u8(keys + i) == 0x20:
                     if i > first:
-                        hashes[count] = _folded(extend(prefix, keys + first, i - first))
+                        hashes[count] = folded(extend(prefix, keys + first, i - first))
                         owners[count] = r
                         count += 1
                     first = i + 1
@@ -204,39 +204,6 @@ def keyed(buf, origin, rows, found):
                 found[0] = r
             found[1] = r
             found[2] += 1
-
-
-@kernel()
-def have_keys(buf, origin, rows, which, topic, owners, ends, names, found):
-    """Which records are of a topic and have a key, as `UNIQ_KEY` or an element of `KEYS`, byte by byte.
-
-    which, owners: for each question the row of the record, negative for none, and the number of the key; key
-    k is `names[ends[k] : ends[k + 1]]`. found: the answers.
-    """
-    base = buf.ctypes.data - origin
-    for k in range(which.size):
-        found[k] = False
-        r = which[k]
-        if r < 0 or rows[r, TOPIC_LENGTH] != topic.size:
-            continue
-        if not same(base + rows[r, TOPIC_POSITION], topic.ctypes.data, topic.size):
-            continue
-        key = names.ctypes.data + ends[owners[k]]
-        length = ends[owners[k] + 1] - ends[owners[k]]
-        if length <= 0:
-            continue
-        if rows[r, UNIQ_POSITION + 1] == length and same(base + rows[r, UNIQ_POSITION], key, length):
-            found[k] = True
-            continue
-        keys = base + rows[r, KEYS_POSITION]
-        whole = rows[r, KEYS_POSITION + 1]
-        first = 0
-        for i in range(max(whole, 0) + 1):
-            if i >= whole or u8(keys + i) == 0x20:
-                if i - first == length and same(keys + first, key, length):
-                    found[k] = True
-                    break
-                first = i + 1
 
 
 @kernel()
