@@ -1,4 +1,4 @@
-"""Segments that a copy lacks (`store.partial`): a finding a run of them, and entries that nobody can follow."""
+"""Segments that a copy lacks (`store.partial`): a finding a run of them; entries that nobody can follow."""
 
 from __future__ import annotations
 
