@@ -121,7 +121,10 @@ class BatchConsumeQueue(QueueState):
         while done < len(fresh):
             file = self.files.last_for(self.files.max_offset)
             number = file.wrote // BYTES
-            part = units[done : done + self._whole - number]
+            part = units[done : done + (self.files.size - file.wrote) // BYTES]
+            if not len(part):  # a file that is named after no whole unit: no broker makes another one
+                fresh = fresh[:done]
+                break
             if self._keep_units:
                 whole = self._whole_file(file)
                 whole[number : number + len(part)] = part
@@ -132,6 +135,8 @@ class BatchConsumeQueue(QueueState):
             self.files.write(file, part.tobytes(), int(times[done - 1]))
             if file.first_in_queue and self.min_offset == -1:
                 self.min_offset = int(part["base_offset"][0])
+        if not done:
+            return
         self.max_physical = int(offsets[fresh[-1]])
         self.max_offset = wrap64(int(bases[fresh[-1]]) + int(counts[fresh[-1]]))
         self.appended += len(fresh)

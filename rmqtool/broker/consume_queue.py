@@ -323,9 +323,19 @@ class ConsumeQueue(QueueState):
         self.filled += count
         while count:
             file = self.files.last_for(0)
-            part = min(count, self._whole - file.wrote // BYTES)
+            part = min(count, self._room(file))
+            if not part:
+                return
             self._write_blanks(file, part)
             count -= part
+
+    def _room(self, file: MappedFile) -> int:
+        """Units that a file takes, where none is larger than what is left of it (`MappedFile#appendMessage`).
+
+        One that is named after no whole entry ends with less than a unit, and no broker makes another one
+        then: what is dispatched counts as known and gets no unit.
+        """
+        return (self.files.size - file.wrote) // BYTES
 
     def _write_blanks(self, file: MappedFile, count: int) -> None:
         if self._remembers and count:
@@ -364,7 +374,9 @@ class ConsumeQueue(QueueState):
         while done < len(taken):
             file = self.files.last_for(0)
             number = file.wrote // BYTES
-            part = slice(done, done + min(len(taken) - done, self._whole - number))
+            part = slice(done, done + min(len(taken) - done, self._room(file)))
+            if part.start == part.stop:
+                return
             if remembered is not None:
                 appended, which = _appended(file), np.flatnonzero(remembered[part])
                 appended.add(number, part.stop - done)

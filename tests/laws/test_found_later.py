@@ -1082,3 +1082,29 @@ def test_a_length_below_zero_of_an_empty_body(tmp_path: Path) -> None:
     reported = rmq("verify", store.root, "--format", "ndjson")
     assert reported.exit_code == 1
     assert '"CL-NEGATIVE"' in reported.stdout
+
+
+@pytest.mark.parametrize("kind", ["consumequeue", "batchconsumequeue"])
+def test_a_queue_file_named_after_no_whole_entry(kind: str, tmp_path: Path) -> None:
+    """61808: dispatching never ended at a file that has less room left than an entry takes."""
+    store = HandmadeStore()
+    for number in range(30):
+        if kind == "consumequeue":
+            store.put("Orders", b"body %d" % number)
+        else:
+            store.put_batch("Orders", [b"body %d" % number])
+    store.write(tmp_path / "store")
+    first, *others = sorted((store.root / kind / "Orders/0").iterdir())
+    for one in others:
+        one.unlink()
+    renamed = first.rename(first.with_name(f"{1:020d}"))
+    size, unit = renamed.stat().st_size, 20 if kind == "consumequeue" else 46
+    with renamed.open("r+b") as file:
+        file.seek(size - unit)
+        file.write(bytes(unit))
+    (store.root / "abort").touch()
+    (store.root / "checkpoint").unlink()
+    found = json.loads(rmq("doctor", store.root, "--json", "--as-version", "5.3.3").stdout)
+    assert not found["safe_to_start"]
+    assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
+    assert json.loads(rmq("doctor", tmp_path / "out", "--json").stdout)["safe_to_start"]
