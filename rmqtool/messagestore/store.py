@@ -168,7 +168,14 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             reads_slave=settings.reads_slave,
         )
         self._at_hand = AtHand(
-            folder.at, reader, start, settings.limits, self._dispatching, self.topics, self._statistics
+            folder.at,
+            reader,
+            start,
+            settings.limits,
+            self._dispatching,
+            self.topics,
+            self._statistics,
+            kernels,
         )
         self._keys = KeyReader(
             folder, reader, start.log, self._at_hand, self._dispatching, opened.index, kernels
