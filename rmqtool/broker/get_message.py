@@ -267,16 +267,25 @@ def hot_run(offset: int, columns: Columns, begin: int, end: int, high: int, limi
     """
     offsets, sizes, codes = columns
     most_bytes, _ = limits.in_memory
-    lowest = min(offsets)
-    if lowest < begin or high - lowest > limits.hot or min(sizes) <= 0:
-        return None
     size = sum(sizes)
     if size > most_bytes:
         until = max(bisect_right(list(accumulate(sizes)), most_bytes), 1)
         offsets, sizes, codes = offsets[:until], sizes[:until], codes[:until]
         size = sum(sizes)
     behind = max(map(add, offsets, sizes))
-    return None if behind > end else Run(offset, offsets, sizes, codes, begin, behind, size)
+    whole = are_whole_and_hot(min(offsets), min(sizes), behind, begin, end, high, limits.hot)
+    return Run(offset, offsets, sizes, codes, begin, behind, size) if whole else None
+
+
+def are_whole_and_hot(
+    lowest: int, least: int, behind: int, begin: int, end: int, high: int, hot: int
+) -> bool:
+    """Whether units need no look at each: all in one file, and in what a broker takes to be in memory.
+
+    lowest, behind: where the first of their records begins and the last one ends. least: bytes of the
+    smallest. begin, end, high: see `hot_run`. hot: see `PullLimits.hot`.
+    """
+    return begin <= lowest and behind <= end and least > 0 and high - lowest <= hot
 
 
 class _Scan:

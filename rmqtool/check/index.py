@@ -20,6 +20,7 @@ from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Matcher
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
+from rmqtool.check.not_copied import NotCopied
 from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.store.kinds import FileKind
@@ -62,10 +63,12 @@ class IndexCheck:
         mode: OpenMode = "auto",
         until: int | None = None,
         *,
+        not_copied: NotCopied | None = None,
         unclean: bool | None = None,
         complete: bool | None = None,
     ) -> None:
         self._store = store
+        self._not_copied = NotCopied.of(store.segments) if not_copied is None else not_copied
         self._complete = not _only_log(store) if complete is None else complete
         self._hashes = kernels.hashes
         self._mode: OpenMode = mode
@@ -118,6 +121,8 @@ class IndexCheck:
         if isinstance(keys, Unindexed):
             self._matcher.lacking(keys)
             return
+        if self._not_copied:
+            self._matcher.skip(self._not_copied.holds)
         for one in self._matcher.run(keys):
             if not self._limits.passes(one):
                 continue
@@ -232,6 +237,9 @@ class IndexCheck:
         if not orphans.out_of_order:
             kinds[(offsets < log.start) & (kinds < 0)] = -2
             kinds[(offsets >= log.end) & (kinds < 0)] = -3
+            nowhere = self._not_copied.holds(offsets)
+            kinds[nowhere] = -2
+            self._not_copied.index_entries += int(nowhere.sum())
         for span in np.split(np.arange(len(offsets)), np.flatnonzero(np.diff(kinds)) + 1):
             kind, number = int(kinds[span[0]]), first + int(span[0])
             facts: dict[str, Any] = {
@@ -240,8 +248,9 @@ class IndexCheck:
                 "found": len(span),
                 "part": "physical_offset",
             }
-            for k in range(number, number + len(span)):
-                orphans.index.damaged_items.pop(k, None)
+            known, own = orphans.index.damaged_items, range(number, number + len(span))
+            for k in own if len(own) < len(known) else [k for k in known if k in own]:
+                known.pop(k, None)
             if kind >= 0:
                 facts |= {"caused_by": damaged[kind].code, "severity": Severity.WARNING}
                 yield orphans.index.item("IDX-DANGLING", number, **facts)

@@ -89,6 +89,11 @@ class Matcher:
         if keys.records:
             self._extend(keys.start, keys.end, keys.records)
 
+    def skip(self, chosen: Callable[[Ints], Bools]) -> None:
+        """Items at the front whose offsets are all chosen belong to no record that will come."""
+        for piece in self._stream.leading(chosen):
+            self._keep_orphans([piece], np.ones(len(piece), bool))
+
     def rest(self) -> None:
         """Items behind the last record."""
         for piece in self._stream.take():

@@ -100,6 +100,19 @@ class ItemStream:
             del self._waiting[0]
         return taken
 
+    def leading(self, chosen: Callable[[Ints], Bools]) -> Iterator[Items]:
+        """Takes chunks off the front whose offsets are all chosen and in order, one at a time."""
+        while self._waiting or self._fetch():
+            index, first, items = self._waiting[0]
+            if not chosen(items["physical_offset"][[0, -1]].astype(np.int64)).all():
+                return
+            columns = _columns(index, first, items, self._floor[1] if self._floor[0] is index else -1)
+            if columns.out_of_order.any() or not chosen(columns.offsets).all():
+                return
+            self._floor = (index, int(columns.order[-1]))
+            del self._waiting[0]
+            yield columns
+
     def give_back(self, items: Items) -> None:
         """Puts items from the end of what was taken last in front again."""
         index, first, raw = items.index, items.first, items.raw

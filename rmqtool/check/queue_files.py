@@ -303,12 +303,12 @@ class QueueUnits:
         numbers = np.searchsorted(self._bases, slots, side="right") - 1
         self.matched += np.bincount(numbers, minlength=len(self.files))
 
-    def doubtful(self, number: int) -> bool:
-        """Does the file hold units that no record was matched with?"""
+    def unclaimed(self, number: int) -> int:
+        """How many units of a file no record was matched with."""
         count = self.sound.get(number)
         if count is None:
             count = sum(int((unit_states(units, None) == OK).sum()) for _, units in self.parts(number))
-        return count != int(self.matched[number])
+        return count - int(self.matched[number])
 
 
 def queues_of(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.covered import Covered
     from rmqtool.check.findings import Finding
+    from rmqtool.check.not_copied import NotCopied
     from rmqtool.scan.options import ReadOptions
     from rmqtool.scan.segment import SegmentScan
     from rmqtool.store.access import Access
@@ -50,6 +51,7 @@ class Run(Protocol):
     covered: Covered
     reading: ReadOptions
     index_check: IndexCheck | None
+    not_copied: NotCopied
 
     @property
     def live(self) -> bool:
@@ -92,9 +94,15 @@ class QuickCheck:
         run.covered.phase = Phase.LOG
         segments = list(store.segments)
         for number, segment in enumerate(segments):
+            if segment.file.absent is not None:
+                yield from run.not_copied.meets(segment)
+                run.reading.done(segment.size)
+                continue
+            yield from run.not_copied.close()
             yield from self._segment(segment, framed=number >= len(segments) - FRAMED)
             run.reading.done(segment.size)
             run.covered.read_to = segment.end
+        yield from run.not_copied.close()
         run.covered.phase = Phase.QUEUES
         yield from self._queues()
         run.covered.phase = Phase.INDEX

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.check.findings import Finding
+    from rmqtool.check.not_copied import NotCopied
     from rmqtool.check.queue_files import OpenFiles, QueueUnits
     from rmqtool.check.ranges import Ranges
     from rmqtool.store.segments import SegmentSet
@@ -77,21 +78,27 @@ class RecordsAt:
 _IN_RUNS = ("-SHIFT", "-DANGLING", "-EXPIRED")
 
 
-def queue_times(queue: QueueUnits, records: RecordsAt) -> tuple[int, int] | None:
+def queue_times(queue: QueueUnits, records: RecordsAt, not_copied: NotCopied) -> tuple[int, int] | None:
     """Store times (ms) of the first and the last message that a queue has a unit for and the log a record."""
     found: list[int] = []
     for numbers in (range(len(queue.files)), reversed(range(len(queue.files)))):
-        time = next((time for number in numbers if (time := _time(queue, number, records, not found))), None)
+        time = next(
+            (time for number in numbers if (time := _time(queue, number, records, not_copied, not found))),
+            None,
+        )
         if time is None:
             return None
         found.append(time)
     return found[0], found[1]
 
 
-def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> int | None:
+def _time(
+    queue: QueueUnits, number: int, records: RecordsAt, not_copied: NotCopied, first: bool
+) -> int | None:
     """Time of the first, or of the last, message of a queue file."""
     for _, units in queue.parts(number, backwards=not first):
-        offsets = units["physical_offset"][unit_states(units, None) == OK].tolist()
+        held = units["physical_offset"][unit_states(units, None) == OK].astype(np.int64)
+        offsets = held[~not_copied.holds(held)].tolist()
         for offset in offsets if first else reversed(offsets):
             try:
                 record = records.get(offset)
@@ -121,8 +128,15 @@ class _Run:
 class UnitCheck:
     """Looks at the files of a queue that hold units which no record claimed."""
 
-    def __init__(self, records: RecordsAt, damage: Ranges, log_range: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        records: RecordsAt,
+        damage: Ranges,
+        log_range: tuple[int, int] | None,
+        not_copied: NotCopied,
+    ) -> None:
         self._records = records
+        self._not_copied = not_copied
         self._damage = damage
         self._log = log_range
 
@@ -130,9 +144,12 @@ class UnitCheck:
         """Findings about one queue."""
         run: _Run | None = None
         for number, file in enumerate(queue.files):
-            if not queue.doubtful(number):
+            unclaimed = queue.unclaimed(number)
+            if unclaimed and self._not_copied:
+                unclaimed -= self._nowhere(queue, number)
+            if not unclaimed:
                 continue
-            for index, unit in _real(queue, number):
+            for index, unit in self._real(queue, number):
                 slot = queue.first_slot(number) + index
                 place = file.shown, index * queue.dtype.itemsize, int(unit["physical_offset"])
                 facts, beside = self._judge(queue, unit, slot), None
@@ -146,6 +163,23 @@ class UnitCheck:
                 if beside is not None:
                     yield from _finding_of(_Run(beside, slot, slot, *place), queue)
         yield from _finding_of(run, queue)
+
+    def _nowhere(self, queue: QueueUnits, number: int) -> int:
+        """Units of a file that lead to what was not copied; no record can have been matched with them."""
+        found = 0
+        for _, units in queue.parts(number):
+            real = units["physical_offset"][unit_states(units, None) == OK].astype(np.int64)
+            found += int(self._not_copied.holds(real).sum())
+        self._not_copied.units += found
+        return found
+
+    def _real(self, queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
+        """Units of a file for messages that may be there: number in the file, unit."""
+        for first, units in queue.parts(number):
+            real = unit_states(units, None) == OK
+            real &= ~self._not_copied.holds(units["physical_offset"].astype(np.int64))
+            for index in np.flatnonzero(real).tolist():
+                yield first + index, units[index]
 
     def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | None:
         """What is wrong with a unit: facts of a finding, or nothing; `beside`: those of a second one."""
@@ -200,13 +234,6 @@ class UnitCheck:
             stated = {"expected": base, "found": record.queue_offset}
             return {"code": "BCQ-OFFSET", "part": "queue_offset", **stated}
         return None
-
-
-def _real(queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
-    """Units of a file that stand for messages: number in the file, unit."""
-    for first, units in queue.parts(number):
-        for index in np.flatnonzero(unit_states(units, None) == OK).tolist():
-            yield first + index, units[index]
 
 
 def expected_slot(queue: QueueUnits, record: Found) -> int | None:

@@ -22,6 +22,7 @@ from rmqtool.check.live import border, confirmed, relisted
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
 from rmqtool.check.log_reading import CheckedLog, Filler
 from rmqtool.check.lost import lost_end
+from rmqtool.check.not_copied import NotCopied
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.quick import QuickCheck
@@ -72,10 +73,14 @@ class Verification:
     compared_until: int | None = None
     """of a live store: offset up to which log, queues and index are held against each other"""
     causes: Causes = field(default_factory=Causes)
+    not_copied: NotCopied = field(init=False)
     index_check: IndexCheck | None = None
     elsewhere: Callable[[SegmentSet], Iterator[LogEvent]] | None = None
     """gives what was read of the log elsewhere, in place of reading it"""
     _started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.not_copied = NotCopied.of(self.store.segments)
 
     @property
     def live(self) -> bool:
@@ -123,7 +128,9 @@ class Verification:
                 cross = CrossCheck(
                     queues, batches, reader, kernels, stretched=bare and self.elsewhere is None
                 )
-                index = self.index_check = IndexCheck(store, kernels, self.access, until)
+                index = self.index_check = IndexCheck(
+                    store, kernels, self.access, until, not_copied=self.not_copied
+                )
                 yield from self.layout()
                 self.covered.phase = Phase.LOG
                 yield from self.causes.settled(self._log(kernels, cross, index))
@@ -155,7 +162,7 @@ class Verification:
         by_key = {(queue.topic, queue.queue_id): queue for queue in queues}
 
         def times(topic: str, queue_id: int) -> tuple[int, int] | None:
-            return queue_times(by_key[topic, queue_id], records)
+            return queue_times(by_key[topic, queue_id], records, self.not_copied)
 
         ends = {key: QueueEnds(*queue.ends()) for key, queue in by_key.items() if queue.whole}
         yield from self.state(ends, times)
@@ -191,6 +198,10 @@ class Verification:
         times = TimeCheck()
         bare = False
         for segment, event in self._read(kernels, cross, index):
+            if isinstance(event, Unreadable) and segment.file.absent is not None:
+                yield from self.not_copied.meets(segment)
+                continue
+            yield from self.not_copied.close()
             if isinstance(event, Account):
                 self.covered.count(event.extent, segment)
                 for one in event.judged:
@@ -210,6 +221,7 @@ class Verification:
                 self.covered.expired_end = segment.end
             else:
                 yield from self._other(event, segment)
+        yield from self.not_copied.close()
         yield from times.close(self._dispatched_timestamp())
 
     def _read(self, kernels: Kernels, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
@@ -266,7 +278,7 @@ class Verification:
             yield from lost_end(both, store.segments, self.covered.end_offset, size)
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
         records = RecordsAt(store.segments, files)
-        check = UnitCheck(records, self.causes.lost, known)
+        check = UnitCheck(records, self.causes.lost, known, self.not_copied)
         for queue in both:
             yield from _guarded(queue, check.check(queue))
         if rocksdb_queue_files(store) and not any(queue.files for queue in cross.queues.values()):
@@ -294,7 +306,11 @@ class Verification:
         }
         if self.compared_until is not None:
             reported["live"] = {"compared_until": self.compared_until}
-        if unseen := [*NOT_LOOKED_AT[self.level], *unchecked_names(self.store)]:
+        if unseen := [
+            *NOT_LOOKED_AT[self.level],
+            *unchecked_names(self.store),
+            *self.not_copied.unseen(),
+        ]:
             reported["not_looked_at"] = unseen
         return reported | covered.as_row()
 

@@ -100,7 +100,13 @@ def _say_next(context: Context, runs: list[Verification], options: StoreOptions)
     for run in runs:
         whole = run.store.form is StoreForm.STORE
         asked = Invocation(str(run.store.given), options.words)
-        if advice := advise_findings(run.tally.by_code, run.tally.by_severity, asked if whole else None):
+        advice = advise_findings(
+            run.tally.by_code,
+            run.tally.by_severity,
+            asked if whole else None,
+            partial=bool(run.store.absent),
+        )
+        if advice:
             context.console.do_next([(one.command, one.why) for one in advice])
             break
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, S
 from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.files import StoreFiles
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 14
 _WINDOW = 8 << 20
-_AWAITED, _BUSY, _IDLE = 0.001, 0.05, 1.0
-"""seconds between two passes: while readers wait, while records keep coming, and until somebody wakes it; the
-more come together, the less each costs, and who reads does not wait for the thread"""
+_AWAITED, _IDLE = 0.001, 1.0
+"""seconds between two passes while readers wait, and until somebody wakes the thread"""
 
 
 class Index:
@@ -85,7 +85,11 @@ class Dispatching:
 
     offset: physical offset up to which queues and index have all. timestamp: store time (ms) of the last
     record in front of it. error: why it cannot go on. limit: up to where records may be dispatched now.
+    pause: seconds between two passes while records keep coming and nobody waits; the more come together, the
+    less each costs, and who reads does not wait for the thread.
     """
+
+    pause = 0.2
 
     def __init__(
         self, start: Start, log: LogReader, files: StoreFiles, index: Index | None, limit: Callable[[], int]
@@ -105,6 +109,8 @@ class Dispatching:
         """reported when queues have grown"""
         self.waiting = 0
         """readers that wait for that; counted under `arrived`"""
+        self._hurry = threading.Event()
+        """one of them came while nobody waited"""
         self.on_wake: Callable[[], object] | None = None
         """called as well when the log has grown"""
         self._wake = threading.Event()
@@ -139,10 +145,17 @@ class Dispatching:
 
     def wait(self, seconds: float) -> None:
         """Until queues have grown, at most so long."""
+        with self.awaited():
+            self.arrived.wait(seconds)
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Holds `arrived` for a reader that waits for it; the thread hurries meanwhile."""
         with self.arrived:
             self.waiting += 1
+            self._hurry.set()
             try:
-                self.arrived.wait(seconds)
+                yield
             finally:
                 self.waiting -= 1
 
@@ -169,7 +182,11 @@ class Dispatching:
                 self.catch_up()
             except RmqtoolError:
                 return
-            time.sleep(_AWAITED if self.waiting else _BUSY)
+            if self.waiting:
+                time.sleep(_AWAITED)
+            elif not self._stopped:
+                self._hurry.wait(self.pause)
+                self._hurry.clear()
 
     def _pass(self, end: int) -> None:
         try:
@@ -223,6 +240,7 @@ class Dispatching:
         """Ends the thread behind what it does."""
         self._stopped = True
         self._wake.set()
+        self._hurry.set()
         self._thread.join()
 
     def close(self) -> None:

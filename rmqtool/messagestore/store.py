@@ -168,7 +168,14 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             reads_slave=settings.reads_slave,
         )
         self._at_hand = AtHand(
-            folder.at, reader, start, settings.limits, self._dispatching, self.topics, self._statistics
+            folder.at,
+            reader,
+            start,
+            settings.limits,
+            self._dispatching,
+            self.topics,
+            self._statistics,
+            kernels,
         )
         self._keys = KeyReader(
             folder, reader, start.log, self._at_hand, self._dispatching, opened.index, kernels
@@ -486,17 +493,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         if wait is None:
             return
         until = time.monotonic() + wait
-        dispatching = self._dispatching
-        with dispatching.arrived:
-            dispatching.waiting += 1
-            try:
-                while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
-                    left = until - time.monotonic()
-                    if left <= 0:
-                        break
-                    dispatching.arrived.wait(left)
-            finally:
-                dispatching.waiting -= 1
+        with self._dispatching.awaited():
+            while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self._dispatching.arrived.wait(left)
         self._demand_open()
 
     def _refusal(self) -> IllegalMessageError | None:

@@ -50,14 +50,23 @@ def advise(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> 
 
 
 def advise_findings(
-    by_code: Mapping[str, int], by_severity: Mapping[str, int], asked: Invocation | None
+    by_code: Mapping[str, int],
+    by_severity: Mapping[str, int],
+    asked: Invocation | None,
+    *,
+    partial: bool = False,
 ) -> list[Advice]:
-    """Commands for what `verify` found: none where there are notes alone, or no whole store (asked None)."""
+    """Commands for what `verify` found: none where there are notes alone, or no whole store (asked None).
+
+    partial: of a copy that lacks files, on which nothing is planned.
+    """
     harm = by_severity.get("error", 0) + by_severity.get("warning", 0)
     if asked is None or not harm:
         return []
     found = [Advice(asked.line("doctor"), "is it safe to start this broker, and what would be lost?")]
     areas = {code.partition("-")[0] for code, count in by_code.items() if count}
+    if partial:
+        return found
     if by_severity.get("error") or "X-GHOST" in by_code or areas & _REPAIRED:
         why = "plans a repaired store that keeps every intact message; nothing is changed without --apply"
         found.append(Advice(asked.line("recover"), why))

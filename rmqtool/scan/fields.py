@@ -334,6 +334,25 @@ class FoundColumn(IntEnum):
     STOP = 2
 
 
+class Spanned(IntEnum):
+    """Places in the int64 question of `kernels.spans.span_units`.
+
+    Asked: address of COUNT units of 20 bytes, and the bytes of a segment. Answered: BASE, where the segment
+    begins that has the record of the first unit; LOWEST, BEHIND: where in the log the first of the records
+    begins and the last one ends; LEAST, TOTAL: bytes of the smallest, and of all. Then follow begin and end
+    of each record, counted from BASE.
+    """
+
+    UNITS = 0
+    COUNT = 1
+    SEGMENT_SIZE = 2
+    BASE = 3
+    LOWEST = 4
+    BEHIND = 5
+    LEAST = 6
+    TOTAL = 7
+
+
 _V4 = HEADERS[(False, False)]
 
 OFF_TOTAL_SIZE = offset_of(_V4, "total_size")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import numpy.typing as npt
 
@@ -177,6 +179,9 @@ class Kernels(Protocol):
 
     @property
     def lookup(self) -> Lookup | None: ...
+
+    @property
+    def span_units(self) -> Callable[[Ints], int] | None: ...
 
     def walk(
         self,

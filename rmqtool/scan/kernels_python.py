@@ -48,13 +48,14 @@ __all__ = [
     "property_spans",
     "records_at",
     "sound_stretches",
+    "span_units",
     "walk",
     "walk_entries",
 ]
 
 HAVE_ISAL = False
-lookup = None
-"""nothing is mapped without compiled kernels"""
+lookup = span_units = None
+"""what they read is mapped, and nothing is without compiled kernels"""
 
 _MAGIC = re.compile(
     b"|".join(re.escape(struct.pack(">i", magic)) for magic in (MAGIC_V1, MAGIC_V2, BLANK_MAGIC_CODE))

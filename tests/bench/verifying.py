@@ -100,7 +100,7 @@ def _round(store: Store) -> dict[str, float]:
         _silent(cross.close())
         for queue in cross.queues.values():
             _silent(check_units(queue, cross.kernels))
-            assert not any(queue.doubtful(number) for number in range(len(queue.files)))
+            assert not any(queue.unclaimed(number) for number in range(len(queue.files)))
         files.close()
         lap("units")
         _silent(index.finish(LogRange(0, store.segments.end_offset), ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rmqtool import Message
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore import at_hand
+from rmqtool.messagestore.messages import AppendContext
 from tests.messagestore.helpers import RELEASES, open_small, traffic
 from tests.scan.conftest import compiled_kernels
 
@@ -144,3 +146,56 @@ def test_a_topic_that_is_in_memory_since_is_read_there(tmp_path: Path) -> None:
         store.put(Message("T", b"in memory", queue_id=0))
         assert store.get_raw("T", 0, 0, 1).max_offset == 2
         assert store.get("T", 0, 1, 1).messages[0].body == b"in memory"
+
+
+FAR = (1 << 63) - 1
+
+
+@pytest.mark.parametrize("limit", [1, 2, 32])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        (FAR, 100, 0),
+        (-1, 100, 0),
+        (-FAR - 1, 100, 0),
+        (FAR - 5, -5, 0),
+        (0, 0, 0),
+        (50, -1, 0),
+        (0, 1 << 30, 0),
+    ],
+)
+def test_units_that_lie_are_left_to_a_pull(tmp_path: Path, unit: tuple[int, int, int], limit: int) -> None:
+    with open_small(tmp_path, mappedFileSizeCommitLog=1 << 16, mappedFileSizeConsumeQueue=2000) as store:
+        store.put_many([Message("T", b"x" * 100, queue_id=0) for _ in range(40)])
+        assert len(store.get_raw("T", 0, 0).records) == 32
+        path = min((tmp_path / "consumequeue/T/0").iterdir())
+        raw = path.read_bytes()
+        for place in (0, 1, 31):
+            with path.open("r+b") as file:
+                file.write(raw)
+                file.seek(place * 20)
+                file.write(struct.pack(">qiq", *unit))
+            for offset in (place, 0):
+                assert store.get_raw("T", 0, offset, limit) == pulled(store, "T", 0, offset, limit)
+
+
+def test_the_bytes_of_a_pull_are_those_of_a_pull(tmp_path: Path) -> None:
+    with open_small(
+        tmp_path, mappedFileSizeCommitLog=1 << 20, maxTransferBytesOnMessageInMemory=9000
+    ) as store:
+        store.put_many(
+            [Message("T", b"x" * size, queue_id=0) for size in (10, 4000, 4000, 10, 10, 20_000, 10)]
+        )
+        for offset in range(7):
+            assert store.get_raw("T", 0, offset, 32) == pulled(store, "T", 0, offset, 32)
+
+
+def test_records_that_end_with_zeros_are_at_hand(tmp_path: Path) -> None:
+    """Nothing was cut there."""
+    with open_small(tmp_path, mappedFileSizeCommitLog=1 << 16) as store:
+        context = AppendContext(properties=b"a\x01\x00")
+        for _ in range(3):
+            store.put(Message("T", b"x", queue_id=0), context=context)
+        assert store.offsets("T", 0) == (0, 3)  # all is dispatched
+        for limit in (1, 3):
+            assert store._at_hand.pull("T", 0, 0, limit) == pulled(store, "T", 0, 0, limit)

@@ -31,6 +31,7 @@ from rmqtool.errors import (
     UnfitStoreError,
     UsageError,
 )
+from rmqtool.messagestore.dispatching import Dispatching
 from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_places import open_places
 from rmqtool.messagestore.messages import AppendContext, PutStatus
@@ -414,6 +415,20 @@ def test_a_get_waits_for_the_next_message(tmp_path: Path) -> None:
         later.start()
         assert [one.body for one in store.get("T", 0, 0, wait=30).messages] == [b"late"]
         assert time.monotonic() - begin < 20
+
+
+def test_who_waits_does_not_wait_for_the_pause_of_dispatching(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dispatching, "pause", 600.0)
+    with open_small(tmp_path / "store") as store:
+        store.put(Message("T", b"first", queue_id=0))
+        while store.dispatch_behind:
+            time.sleep(0.001)
+        later = threading.Timer(0.05, store.put, [Message("T", b"late", queue_id=0)])
+        later.start()
+        assert [one.body for one in store.get("T", 0, 1, wait=60).messages] == [b"late"]
+        later.join()
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -30,6 +30,7 @@ from rmqtool.scan.fields import (
     Keys,
     Queue,
     QueueKeyColumn,
+    Spanned,
     Stretch,
     Sum,
 )
@@ -48,7 +49,7 @@ KERNELS = {
     "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
     "lookup": {"look_up"},
     "sound": {"sound_stretches"},
-    "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
+    "spans": {"first_nonzero", "gather", "message_ids", "property_spans", "span_units"},
     "walk": {"walk", "records_at", "find_record"},
 }
 CALLED = {
@@ -103,6 +104,7 @@ def run_all_kernels(buffer: np.ndarray, kernels: Any) -> int:
     _run_on_items(buffer, given.hashes)
     _run_on_units(buffer, given.dispatch)
     _run_lookups(buffer, given.lookup)
+    _run_spans(buffer, kernels)
     _run_writing(max(buffer.size // _UNIT, 1), given.building)
     return given.checksum
 
@@ -282,6 +284,14 @@ def _run_lookups(buffer: np.ndarray, lookup: Any) -> None:
             for number in range(1, len(items)):
                 newest[0] = number
                 lookup.look_up(asked)
+
+
+def _run_spans(buffer: np.ndarray, kernels: Any) -> None:
+    count = buffer.size // _UNIT
+    asked = np.zeros(len(Spanned) + 2 * count, np.int64)
+    for some in (count, count + 1, 1 << 62, -1):
+        asked[: Spanned.BASE] = buffer.ctypes.data, some, 1000
+        assert kernels.span_units(asked) == (some if 0 < some == count else -1)
 
 
 def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:

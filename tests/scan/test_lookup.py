@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from formats.index import Item, item_position, key_hash, slot_position
 from formats.primitives import dtype_of
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.engine import prepared
-from rmqtool.scan.fields import Asked, FoundColumn
+from rmqtool.scan.fields import Asked, FoundColumn, Spanned
 from tests.scan.conftest import compiled_kernels
 from tests.scan.guarded import question
 
 look_up = compiled_kernels().lookup.look_up
 NAMES = ["a", "b", "ab", "a b", "k" * 20, "é", "鍵", "Aa", "BB"]
 SLOTS = 3
+FAR = 1 << 62
 VALUES = [
     b"",
     b"a",
@@ -202,3 +204,25 @@ def test_one_question_is_asked_again_and_again() -> None:
     for wrong in (longs.astype(np.int32), longs.reshape(-1, 2), longs[::2]) if made else ():
         with pytest.raises(TypeError, match="look_up"):
             made(wrong)
+
+
+UNIT = st.tuples(
+    st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 5000), st.integers(-(1 << 31), (1 << 31) - 1)
+)
+
+
+@given(st.lists(UNIT, min_size=1, max_size=40), st.sampled_from([1, 1000, 1 << 30]))
+def test_units_lead_to_the_bytes_of_their_records(units: list[tuple[int, int]], size: int) -> None:
+    raw = np.frombuffer(b"".join(struct.pack(">qiq", *unit, 7) for unit in units), np.uint8)
+    asked = np.zeros(len(Spanned) + 2 * len(units), np.int64)
+    asked[: Spanned.BASE] = raw.ctypes.data, len(units), size
+    assert compiled_kernels().span_units(asked) == len(units)
+    base, *found = asked[Spanned.BASE : len(Spanned)].tolist()
+    offsets, sizes = zip(*units, strict=True)
+    # what ends behind any log does so here, too, and never in front of it
+    ends = [min(offset, FAR) + length for offset, length in units]
+    assert found == [min(offsets), max(offsets[0], *ends), min(sizes), sum(sizes)]
+    if max(offsets) < FAR and min(offsets) >= 0:
+        assert base == offsets[0] - offsets[0] % size
+        pairs = [(offset - base, offset - base + length) for offset, length in units]
+        assert asked[len(Spanned) :].reshape(-1, 2).tolist() == [list(pair) for pair in pairs]

@@ -14,7 +14,7 @@ from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading i
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
 from rmqtool.scan.kernels.sound import sound_stretches
-from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans
+from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans, span_units
 from rmqtool.scan.kernels.text import utf8_ok
 from rmqtool.scan.kernels.walk import find_record, records_at, walk
 
@@ -34,6 +34,7 @@ __all__ = [
     "property_spans",
     "records_at",
     "sound_stretches",
+    "span_units",
     "utf8_ok",
     "walk",
     "walk_entries",

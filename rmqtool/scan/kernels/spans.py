@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from formats.consumequeue import Unit
+from formats.primitives import offset_of, sizeof
+from rmqtool.scan.fields import Spanned
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.intrinsics import copy, trailing_zeros, u64
+from rmqtool.scan.kernels.intrinsics import be32, be64, copy, trailing_zeros, u64
 from rmqtool.scan.kernels.text import NONE, ONE, masks
+
+UNITS = int(Spanned.UNITS)
+COUNT = int(Spanned.COUNT)
+SEGMENT_SIZE = int(Spanned.SEGMENT_SIZE)
+BASE = int(Spanned.BASE)
+LOWEST = int(Spanned.LOWEST)
+BEHIND = int(Spanned.BEHIND)
+LEAST = int(Spanned.LEAST)
+TOTAL = int(Spanned.TOTAL)
+SPANS = len(Spanned)
+UNIT = sizeof(Unit)
+SIZE = offset_of(Unit, "size")
+FAR = 1 << 62
+"""physical offset where no log ends, up to which ends are counted"""
 
 HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
@@ -47,6 +64,39 @@ def gather(buf, positions, lengths, offsets, out):
         total += length
         offsets[i + 1] = total
     return total
+
+
+@kernel()
+def span_units(asked):
+    """Where the records of neighbouring units lie, see `fields.Spanned`.
+
+    Returns how many, or -1 if `asked` has no room for them.
+    """
+    count = asked[COUNT]
+    if count < 1 or asked[SEGMENT_SIZE] < 1 or count > (asked.size - SPANS) // 2:
+        return -1
+    unit = asked[UNITS]
+    first = be64(unit)
+    base = first - first % asked[SEGMENT_SIZE]
+    lowest, behind, total = first, first, 0
+    least = be32(unit + SIZE)
+    for k in range(count):
+        offset = be64(unit)
+        size = be32(unit + SIZE)
+        end = min(offset, FAR) + size
+        lowest = min(lowest, offset)
+        behind = max(behind, end)
+        least = min(least, size)
+        total += size
+        asked[SPANS + 2 * k] = offset - base
+        asked[SPANS + 2 * k + 1] = end - base
+        unit += UNIT
+    asked[BASE] = base
+    asked[LOWEST] = lowest
+    asked[BEHIND] = behind
+    asked[LEAST] = least
+    asked[TOTAL] = total
+    return count
 
 
 @kernel()
