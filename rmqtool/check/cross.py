@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 1 << 18
 """records that are compared together: enough that the cost of a queue is small, 12 MiB of columns"""
+_STRETCHES = 1 << 16
+"""stretches that are compared together; NumPy asks for huge pages for much more, and to clear one for each
+column takes longer than a log's few stretches need"""
 
 
 class CrossCheck:
@@ -59,7 +62,8 @@ class CrossCheck:
         self._reader = reader
         self.kernels = kernels.dispatch
         self.stretched = stretched
-        self._lanes = GatheredLanes(kernels, CHUNK_ROWS, len(Stretch) if stretched else len(Column))
+        room, width = (_STRETCHES, len(Stretch)) if stretched else (CHUNK_ROWS, len(Column))
+        self._lanes = GatheredLanes(kernels, room, width)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.further = FurtherCheck(queues)
         self.numbers = QueueNumbers()

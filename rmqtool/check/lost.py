@@ -29,10 +29,10 @@ def lost_end(
 
     end: of the last record. Units that point far beyond any other are left to the check of units.
     """
-    claims = [_claims(queue, end) for queue in queues]
-    starts = np.unique(np.concatenate([*claims, np.zeros((0, 2), np.int64)]), axis=0)
-    if not len(starts):
+    claims = [found for queue in queues if len(found := _claims(queue, end))]
+    if not claims:
         return
+    starts = np.unique(np.concatenate(claims), axis=0)
     steps = np.diff(starts[:, 0], prepend=end)
     far = np.flatnonzero(steps > _NEAR * segment_size)
     near = starts[: far[0]] if len(far) else starts

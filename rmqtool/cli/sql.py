@@ -157,9 +157,10 @@ class _Answer:
         from rmqtool.output.tablerows import Column
 
         names = row_names(result.schema)
-        shown = [
-            Column(name, right=is_number(field.type))
-            for name, field in zip(names, result.schema, strict=True)
+        numbers = [is_number(field.type) for field in result.schema]
+        shown = [  # where a terminal is too narrow, columns are left out from the right
+            Column(name, right=number, shrinks=not number, gives=place)
+            for place, (name, number) in enumerate(zip(names, numbers, strict=True))
         ]
         with self._context.rows(SCHEMA, shown, csv_columns=names) as rows:
             rows.covered, rows.left = self.summary, self._left

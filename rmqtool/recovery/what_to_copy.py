@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 LOGS = (FileKind.COMMITLOG, FileKind.DLEDGER_DATA)
-FRONT = "the log in front of where a start begins to read"
+FRONT = "in front of where a start reads the log"
 OTHER_LOG = "a log that is not decoded"
 SPECIAL = "no regular file"
 

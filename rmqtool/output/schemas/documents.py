@@ -147,7 +147,7 @@ def documents() -> dict[str, tuple[str, Schema]]:
         "plan": ("A saved plan (--save-plan).", _of_model(Plan)),
         "journal": ("The journal of an in-place change, for undo.", _of_model(Journal)),
         "marker": (
-            "The file that keeps brokers away while a store is changed.",
+            "The file that keeps brokers away during a change.",
             record("what:str next:str journal:str|null journal_id:str|null"),
         ),
         "export-state": (

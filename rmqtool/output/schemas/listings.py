@@ -89,9 +89,7 @@ def _dump() -> Listing:
         {"required": ["files", "rows", "by_type"]},
         {"required": ["not_covered"]},
     ]
-    return Listing(
-        "Everything that lies in a store, a folder of it or a file.", rows, summary, others=_FURTHER
-    )
+    return Listing("Everything in a store, a folder of it or a file.", rows, summary, others=_FURTHER)
 
 
 def _records(about: str, words: str, more: str = "", **nested: Schema) -> Listing:
@@ -142,7 +140,7 @@ def _salvage() -> Listing:
     summary = answered(
         "sources:int bytes:int records:int duplicates:int messages:int moved:int unplaced:int stores:int"
     )
-    return Listing("Records carved out of files, and the stores made of them.", rows, summary)
+    return Listing("Carved records, and the stores made of them.", rows, summary)
 
 
 def _map() -> Listing:
@@ -431,7 +429,7 @@ def listings() -> dict[str, Listing]:
             {"config": config},
             answered("tables:int damaged:int entries_lost:int version:str version_source:str"),
         ),
-        "config-salvage": _plan("Tables made of all that can be read of them: the plan."),
+        "config-salvage": _plan("Tables rebuilt from what can be read: the plan."),
         "checkpoint-set": _plan("A checkpoint that the data proves: the plan."),
         "recover": _plan("A store as it should be after a stop: the plan."),
         "rebuild": _plan("Consume queues and index from the log: the plan."),
