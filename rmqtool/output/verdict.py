@@ -44,6 +44,7 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
     bad = next(one for one in outcomes if one.verdict is Verdict.UNSAFE)
     given = "" if all(one.verdict is Verdict.UNSAFE for one in outcomes) else f"with {bad.version} "
     reasons = list(_reasons(bad)) or list(_gravest(bad))[:2]
+    reasons += [f"not read: {_some(bad.not_looked_at)}"] if bad.not_looked_at else []
     return f"DO NOT START: {given}{'; '.join(reasons)}."
 
 

@@ -134,9 +134,16 @@ def test_what_was_not_read_is_in_the_headline(
     damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rmqtool.recovery.diagnosis.ALLOWANCE", 70_000)
-    exit_code, document, headline = reported(damaged(HEALTHY), "--as-version", "5.3.3")
+    root = damaged(HEALTHY)
+    exit_code, document, headline = reported(root, "--as-version", "5.3.3")
     assert (exit_code, document["verdict"]) == (3, "uncertain")
     assert f"not read: {document['not_looked_at'][0]}" in headline
+    last = max(one for one in (root / "commitlog").iterdir() if any(one.read_bytes()))
+    with last.open("r+b") as segment:
+        segment.write(bytes(100))
+    exit_code, document, headline = reported(root, "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"]) == (1, "unsafe")
+    assert f"; not read: {document['not_looked_at'][0]}" in headline
 
 
 @pytest.mark.parametrize(

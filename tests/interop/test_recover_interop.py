@@ -54,7 +54,9 @@ def held_against(
 ) -> None:
     """The start, every intact message in its slot, and the next queue offset of each queue."""
     before = {
-        path.relative_to(root).as_posix() for path in (root / "commitlog").iterdir() if any(path.read_bytes())
+        path.relative_to(root).as_posix()
+        for path in (root / "commitlog").iterdir()
+        if path.is_file() and any(path.read_bytes())
     }
     by_queue: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     for at, one in must.items():
