@@ -178,7 +178,7 @@ def join_properties(values, behind, out, places, separated):
     room += tags_at[count] - tags_at[0] + further_at[count] - further_at[0]
     if room > out.shape[0] or places.shape[0] <= count:
         return -1
-    start = out.ctypes.data
+    start = np.int64(out.ctypes.data)
     to = start
     for r in range(count):
         places[r] = to - start
