@@ -86,6 +86,8 @@ def command(
             missing.append({"path": "commitlog", "reason": Incomplete.LIMIT.value})
         counts = {"steps": len(steps) - len(contexts), "traces": len(contexts), "uniq_keys": found.uniq_keys}
         rows.finish(counts | coverage(missing))
+    if not steps:
+        context.console.note(f"no message has the key or id '{key}'")
     if left or found.left:
         return ExitCode.INCOMPLETE
     return ExitCode.OK if steps else ExitCode.DAMAGE

@@ -98,7 +98,8 @@ def _by_range(
     elif offset > high:
         yield Verdict(Cause.ABOVE_MAX, f"offset {offset} is above the maximum {high}: the client is reset")
     elif offset == high:
-        yield Verdict(Cause.AT_END, f"offset {offset} is the end of the queue: there is no such message yet")
+        end = f"offset {offset} is the end of the queue" if view.files else "the queue has no files"
+        yield Verdict(Cause.AT_END, f"{end}: there is no such message yet")
     if offset >= high:
         start = dispatch_position(store, view.log)
         span = start, view.log.high

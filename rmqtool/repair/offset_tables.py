@@ -47,12 +47,16 @@ def plan_clamp(store: Store, release: str, parameters: dict[str, Any]) -> Planne
     rules = ReadRules(release, "given")
     changes: Changes = {}
     notes: list[str] = []
-    outside = []
-    for one in audit(store, rules, Chosen.of(parameters), left):
+    outside, seen = [], 0
+    chosen = Chosen.of(parameters)
+    for one in audit(store, rules, chosen, left):
+        seen += 1
         if one.state in {State.BELOW_MIN, State.BEYOND_MAX}:
             outside.append(one)
         elif one.state is State.UNKNOWN_QUEUE:
             notes.append(f"{one.place.text}: there is no such queue, offset {one.offset} stays")
+    if not seen and any(chosen.parameters.values()):
+        notes.append("no stored offset matches --group, --topic and --kind")
     notes += [f"{row['path']} cannot be read, its offsets stay: {row['error']}" for row in left]
     with QueuesOnDisk(store, rules) as queues:
         for one in outside:

@@ -240,6 +240,18 @@ class Kernels(Protocol):
 
     def gather(self, buf: Bytes, positions: Ints, lengths: Ints, offsets: Int32s, out: Bytes) -> int: ...
 
+    def same_spans(self, buf: Bytes, positions: Ints, length: int) -> bool: ...
+
+    def property_texts(
+        self,
+        buf: Bytes,
+        spans: Ints,
+        name_ends: Int32s,
+        names: Bytes,
+        value_ends: Int32s,
+        values: Bytes,
+    ) -> tuple[int, int]: ...
+
     def message_ids(self, buf: Bytes, positions: Ints, widths: Ints, offsets: Ints, out: Bytes) -> None: ...
 
     def property_spans(

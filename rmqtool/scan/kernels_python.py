@@ -23,7 +23,14 @@ from rmqtool.scan import hashes_python as hashes
 from rmqtool.scan.entries_python import walk_entries
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Status, Stop, Sum
 from rmqtool.scan.record_python import ACCEPTED, Verdict, contents, frame
-from rmqtool.scan.spans_python import first_nonzero, gather, message_ids, property_spans
+from rmqtool.scan.spans_python import (
+    first_nonzero,
+    gather,
+    message_ids,
+    property_spans,
+    property_texts,
+    same_spans,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +53,9 @@ __all__ = [
     "lookup",
     "message_ids",
     "property_spans",
+    "property_texts",
     "records_at",
+    "same_spans",
     "sound_stretches",
     "span_units",
     "walk",

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from formats import properties as declared
-from rmqtool.scan.text import gather
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -49,15 +48,23 @@ def property_maps(
     total = int(kernels.property_spans(window, positions, sizes, spans, counts, empty))
     if ill_formed.any():
         return Maps(*_decoded(window, positions, sizes), empty)
-    names = _column(kernels, window, spans[:total, 0], spans[:total, 1])
-    values = _column(kernels, window, spans[:total, 2], spans[:total, 3])
+    names, values = _texts(kernels, window, spans[:total], int(sizes.sum()))
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return Maps(pa.MapArray.from_arrays(pa.array(offsets), names, values), counts, empty)
 
 
-def _column(kernels: Kernels, window: Any, positions: Ints, lengths: Ints) -> pa.Array:
-    offsets, data = gather(kernels, window, np.ascontiguousarray(positions), np.ascontiguousarray(lengths))
-    return pa.Array.from_buffers(pa.string(), len(positions), [None, offsets, data])
+def _texts(kernels: Kernels, window: Any, spans: Ints, most: int) -> tuple[pa.Array, pa.Array]:
+    """Names and values of pairs, at most so many bytes."""
+    ends = np.empty((2, len(spans) + 1), np.int32)
+    texts = np.empty(most, np.uint8), np.empty(most, np.uint8)
+    used = kernels.property_texts(window, spans, ends[0], texts[0], ends[1], texts[1])
+    names, values = (
+        pa.Array.from_buffers(
+            pa.string(), len(spans), [None, pa.py_buffer(of), pa.py_buffer(raw[:size].copy())]
+        )
+        for of, raw, size in zip(ends, texts, used, strict=True)
+    )
+    return names, values
 
 
 def _decoded(window: npt.NDArray[np.uint8], positions: Ints, sizes: Ints) -> tuple[pa.Array, Ints]:

@@ -37,6 +37,21 @@ def gather(buf: Bytes, positions: Ints, lengths: Ints, offsets: Int32s, out: Byt
     return total
 
 
+def same_spans(buf: Bytes, positions: Ints, length: int) -> bool:
+    """See `kernels.same_spans`."""
+    return len({bytes(buf[at : at + length]) for at in positions.tolist()}) <= 1
+
+
+def property_texts(
+    buf: Bytes, spans: Ints, name_ends: Int32s, names: Bytes, value_ends: Int32s, values: Bytes
+) -> tuple[int, int]:
+    """See `kernels.property_texts`."""
+    return (
+        gather(buf, spans[:, 0], spans[:, 1], name_ends, names),
+        gather(buf, spans[:, 2], spans[:, 3], value_ends, values),
+    )
+
+
 def message_ids(buf: Bytes, positions: Ints, widths: Ints, offsets: Ints, out: Bytes) -> None:
     """See `kernels.message_ids`."""
     at = 0

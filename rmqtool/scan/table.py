@@ -150,6 +150,11 @@ def _compression(batch: Batch) -> pa.Array:
 def _topic(batch: Batch) -> pa.Array:
     places, lengths = batch.ints(Field.TOPIC_POSITION) - batch.origin, batch.ints(Field.TOPIC_LENGTH)
     good = ~batch.has(Issue.TOPIC_UTF8)
+    length = int(lengths[0]) if len(lengths) else 0
+    if good.all() and (lengths == length).all() and batch.kernels.same_spans(batch.window, places, length):
+        # as usual, of one queue
+        raw = batch.window[places[0] : places[0] + length] if len(places) else batch.window[:0]
+        return pa.repeat(raw.tobytes().decode(), len(lengths))
     return text.strings(batch.kernels, batch.window, places, lengths, good, ~good)
 
 
@@ -170,7 +175,7 @@ def _record(batch: Batch) -> pa.Array:
 
 def _born_host(batch: Batch) -> pa.Array:
     places = batch.ints(Field.POSITION) - batch.origin + f.OFF_BORN_HOST
-    return text.hosts(batch.window, places, batch.born_v6)
+    return text.hosts(batch.kernels, batch.window, places, batch.born_v6)
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,9 @@ COLUMNS: dict[str, Column] = {
         Column("born_timestamp", _i64, _int(Field.BORN_TIMESTAMP, _i64)),
         Column("born_host", _str, _born_host),
         Column("store_timestamp", _i64, _int(Field.STORE_TIMESTAMP, _i64)),
-        Column("store_host", _str, lambda b: text.hosts(b.window, b.store_host_positions, b.store_v6)),
+        Column(
+            "store_host", _str, lambda b: text.hosts(b.kernels, b.window, b.store_host_positions, b.store_v6)
+        ),
         Column("reconsume_times", _i32, _int(Field.RECONSUME_TIMES, _i32)),
         Column("prepared_transaction_offset", _i64, _int(Field.PREPARED_TRANSACTION_OFFSET, _i64)),
         Column(

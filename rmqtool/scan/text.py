@@ -85,12 +85,13 @@ _V4, _V6 = 8, 20
 """bytes of a host: 4 or 16 of the address, 4 of the port"""
 
 
-def hosts(window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
+def hosts(kernels: Kernels, window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
     """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once."""
     if len(positions) and (is_v6 == is_v6[0]).all():
-        raw = _hosts_at(window, positions, wide=bool(is_v6[0]))
-        if (raw == raw[0]).all():  # as usual, of store hosts
-            return pa.repeat(format_host(raw[0].tobytes()), len(positions))
+        width = _V6 if is_v6[0] else _V4
+        if kernels.same_spans(window, positions, width):  # as usual, of store hosts
+            raw = window[positions[0] : positions[0] + width]
+            return pa.repeat(format_host(raw.tobytes()), len(positions))
     codes = np.empty(len(positions), np.int32)
     names: list[str] = []
     for wide in (False, True):

@@ -50,6 +50,18 @@ def test_an_unknown_group_is_said(store: Path) -> None:
     assert "neither" not in known.stderr
 
 
+def test_what_nothing_has_is_said(store: Path) -> None:
+    assert "no message has the key or id 'nothing'" in rmq("trace", store, "nothing").stderr
+    assert "did you mean TopicOrder" in rmq("store", "get", store, "TopicOrdr", "0").stderr
+    assert "the end of the queue" not in rmq("query-offset", store, "TopicOrdr", "0", "0").stderr
+    unmatched = "no stored offset matches --group"
+    assert unmatched in str(rmq("offsets", "clamp", store, "--group", "CG_non").stdout)
+    assert unmatched not in str(rmq("offsets", "clamp", store).stdout)
+    table = rmq("sql", store, "select * from nothing").stderr
+    assert "there is no table nothing" in table
+    assert "messages, topics" in table
+
+
 def test_a_choice_that_is_nearly_right(store: Path) -> None:
     assert "(did you mean topic?)" in rmq("stats", store, "--by", "topics").stderr
 
@@ -95,9 +107,9 @@ def test_a_setting_with_a_wrong_letter_is_said(store: Path, tmp_path: Path) -> N
     )
     said = rmq("info", store, "--store-config", conf).stderr.splitlines()
     said = [line for line in said if "--store-config" in line]
-    assert [line.rpartition(", as ")[2] for line in said] == [
-        "mappedFileSizeCommitLog is",
-        "maxHashSlotNum is",
+    assert [line.rpartition("; did you mean ")[2] for line in said] == [
+        "mappedFileSizeCommitLog?",
+        "maxHashSlotNum?",
     ]
 
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures.damage import copy_base
+from rmqtool.check.verify import Verification
 from rmqtool.output import progress
+from rmqtool.scan.options import ReadOptions
+from rmqtool.store.layout import Store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -38,3 +41,12 @@ def test_the_total_is_what_is_read(name: str, tmp_path: Path, monkeypatch: pytes
     counted = {label: read / total for label, total, read in seen if total}
     assert counted
     assert {label: ratio for label, ratio in counted.items() if not LEAST <= ratio <= MOST} == {}
+
+
+def test_holes_of_queues_and_index_are_not_counted(tmp_path: Path) -> None:
+    root = copy_base("v533-a-crash", tmp_path / "store")
+    before = Verification(Store.open(root), ReadOptions()).bytes_to_read
+    for path in [*root.glob("consumequeue/*/*/*"), *root.glob("index/*")]:
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size + (64 << 20))
+    assert Verification(Store.open(root), ReadOptions()).bytes_to_read < before + (64 << 20)

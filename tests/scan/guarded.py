@@ -49,7 +49,15 @@ KERNELS = {
     "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
     "lookup": {"look_up"},
     "sound": {"sound_stretches"},
-    "spans": {"first_nonzero", "gather", "message_ids", "property_spans", "span_units"},
+    "spans": {
+        "first_nonzero",
+        "gather",
+        "message_ids",
+        "property_spans",
+        "property_texts",
+        "same_spans",
+        "span_units",
+    },
     "walk": {"walk", "records_at", "find_record"},
 }
 CALLED = {
@@ -156,7 +164,17 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
         lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
         spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
         counts, empty = np.zeros(count, np.int64), np.zeros(count, bool)
-        kernels.property_spans(buffer, places, lengths, spans, counts, empty)
+        total = kernels.property_spans(buffer, places, lengths, spans, counts, empty)
+        spans = spans[:total]
+        ends = np.zeros((2, total + 1), np.int32)
+        with (
+            before_guard(bytes(int(spans[:, 1].sum()))) as names,
+            before_guard(bytes(int(spans[:, 3].sum()))) as values,
+        ):
+            kernels.property_texts(buffer, spans, ends[0], names, ends[1], values)
+        kernels.same_spans(
+            buffer, rows[:count, Field.POSITION].copy(), int(rows[:count, Field.STORE_SIZE].min(initial=0))
+        )
         out = np.zeros(int(lengths.sum()), np.uint8)
         kernels.gather(buffer, places, lengths, np.zeros(count + 1, np.int32), out)
         widths = np.minimum(buffer.size - np.maximum(places, 0), 20)

@@ -244,6 +244,29 @@ def test_property_spans(both: Both, effort: int) -> None:
 
 # ---- nothing outside of the buffer is read -------------------------------------------------------
 
+
+def test_spans_that_are_the_same(both: Both) -> None:
+    data = array(b"abcabcabd" * 20)
+    places = np.array([0, 9, 90, 27], np.int64)
+    for kernels in both:
+        for length in (0, 1, 8, 9, 40):
+            assert kernels.same_spans(data, places, length)
+        assert not kernels.same_spans(data, np.array([0, 3, 0], np.int64), 9)
+        assert not kernels.same_spans(data, np.array([0, 6], np.int64), 3)
+        assert kernels.same_spans(data, places[:0], 3)
+
+
+def test_texts_of_properties(both: Both) -> None:
+    data = array(b"name\x01value\x02k\x01v")
+    spans = np.array([[0, 4, 5, 5], [11, 1, 13, 1], [0, 0, 0, 0]], np.int64)
+    for kernels in both:
+        ends = np.zeros((2, 4), np.int32)
+        names, values = np.zeros(5, np.uint8), np.zeros(6, np.uint8)
+        assert kernels.property_texts(data, spans, ends[0], names, ends[1], values) == (5, 6)
+        assert (bytes(names), bytes(values)) == (b"namek", b"valuev")
+        assert ends.tolist() == [[0, 4, 5, 5], [0, 5, 6, 6]]
+
+
 GUARDED = """
 from importlib import import_module
 from tests.scan.guarded import before_guard, guarded_inputs, run_all_kernels

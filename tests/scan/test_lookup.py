@@ -207,7 +207,7 @@ def test_one_question_is_asked_again_and_again() -> None:
 
 
 UNIT = st.tuples(
-    st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 5000), st.integers(-(1 << 31), (1 << 31) - 1)
+    st.integers(-FAR, (1 << 63) - 1) | st.integers(0, 5000), st.integers(-(1 << 31), (1 << 31) - 1)
 )
 
 

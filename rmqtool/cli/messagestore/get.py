@@ -102,7 +102,13 @@ def command(
     With --group the store is opened as for writing (exit code 5 beside its writer): delayed messages that
     are due are delivered, and what was listed is committed when the command ends.
     """
-    from rmqtool.cli.queue_arguments import parse_count, parse_queue, parse_queue_offset, unlisted_queue
+    from rmqtool.cli.queue_arguments import (
+        parse_count,
+        parse_queue,
+        parse_queue_offset,
+        say_queues,
+        unlisted_queue,
+    )
     from rmqtool.cli.records import RecordOut
     from rmqtool.output.tablerows import Column
     from rmqtool.query.offset_query import OffsetQuery
@@ -140,7 +146,9 @@ def command(
             if not follow:
                 asked = Question(topic, number, max(begin, view.min_offset))
                 query = OffsetQuery(opened, view, rules, asked, wanted, unread=unread)
-                return _once(context, query, out, most or _MESSAGES, member)
+                code = _once(context, query, out, most or _MESSAGES, member)
+                say_queues(context, opened, topic, view)
+                return code
         following = QueueFollow(opened, topic, number, begin, rules.traits, most, wanted, unread)
         return _follow(following, out, member)
 

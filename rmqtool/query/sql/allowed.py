@@ -118,7 +118,8 @@ def _refuse_node(node: dict[str, Any], known: frozenset[str]) -> None:
     elif kind == "BASE_TABLE":
         place = [*filter(None, (node.get("catalog_name"), node.get("schema_name"))), node["table_name"]]
         if len(place) > 1 or place[0].lower() not in known:
-            raise UsageError(f"only the tables of the store are read, no {'.'.join(place)}")
+            name, tables = ".".join(place), ", ".join(sorted(known))
+            raise UsageError(f"there is no table {name}; only those of the store are read: {tables}")
 
 
 def _dicts(parsed: list[Any]) -> Iterator[dict[str, Any]]:

@@ -93,6 +93,8 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "first_nonzero": Signature((BYTES, NUMBER), 1),
         "gather": Signature((BYTES, LONGS, LONGS, INTS, BYTES), 1),
         "message_ids": Signature((BYTES, LONGS, LONGS, LONGS, BYTES)),
+        "property_texts": Signature((BYTES, TABLE, INTS, BYTES, INTS, BYTES), 2),
+        "same_spans": Signature((BYTES, LONGS, NUMBER), 1, truth=True),
         "span_units": Signature((LONGS,), 1),
         "property_spans": Signature((BYTES, LONGS, LONGS, TABLE, LONGS, FLAGS), 1),
     },

@@ -14,7 +14,15 @@ from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading i
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
 from rmqtool.scan.kernels.sound import sound_stretches
-from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans, span_units
+from rmqtool.scan.kernels.spans import (
+    first_nonzero,
+    gather,
+    message_ids,
+    property_spans,
+    property_texts,
+    same_spans,
+    span_units,
+)
 from rmqtool.scan.kernels.text import utf8_ok
 from rmqtool.scan.kernels.walk import find_record, records_at, walk
 
@@ -32,7 +40,9 @@ __all__ = [
     "lookup",
     "message_ids",
     "property_spans",
+    "property_texts",
     "records_at",
+    "same_spans",
     "sound_stretches",
     "span_units",
     "utf8_ok",

@@ -8,7 +8,18 @@ from formats.consumequeue import Unit
 from formats.primitives import offset_of, sizeof
 from rmqtool.scan.fields import Spanned
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.intrinsics import be32, be64, copy, trailing_zeros, u64
+from rmqtool.scan.kernels.hashes import same
+from rmqtool.scan.kernels.intrinsics import (
+    be32,
+    be64,
+    copy,
+    prefetch_to_read,
+    put16,
+    put64,
+    trailing_zeros,
+    u8,
+    u64,
+)
 from rmqtool.scan.kernels.text import NONE, ONE, masks
 
 UNITS = int(Spanned.UNITS)
@@ -25,7 +36,12 @@ SIZE = offset_of(Unit, "size")
 FAR = 1 << 62
 """physical offset where no log ends, up to which ends are counted"""
 
-HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+AHEAD, MOST_AHEAD, LINE = 8, 1024, 64
+"""spans ahead of which bytes are brought into the cache, how many of one, and by how many"""
+HALVES = np.uint64(0x0000FFFF0000FFFF)
+QUARTERS = np.uint64(0x00FF00FF00FF00FF)
+NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+EACH = np.uint64(0x0101010101010101)
 
 
 @kernel()
@@ -48,6 +64,14 @@ def first_nonzero(buf, start):
     return end
 
 
+@kernel(forceinline=True)
+def _fetch(base, positions, i, length):
+    """Begins to bring a later span into the cache; what may not be read is left."""
+    place = base + positions[min(i + AHEAD, positions.size - 1)]
+    for line in range(0, min(length, MOST_AHEAD), LINE):
+        prefetch_to_read(place + line)
+
+
 @kernel()
 def gather(buf, positions, lengths, offsets, out):
     """Copy spans of `buf` behind each other into `out`; negative lengths copy nothing.
@@ -60,6 +84,7 @@ def gather(buf, positions, lengths, offsets, out):
     offsets[0] = 0
     for i in range(positions.size):
         length = max(lengths[i], 0)
+        _fetch(source, positions, i, length)
         copy(target + total, source + positions[i], length)
         total += length
         offsets[i + 1] = total
@@ -99,20 +124,67 @@ def span_units(asked):
     return count
 
 
+@kernel(forceinline=True)
+def _hex(number):
+    """Upper-case hex of the low 32 bits: eight digits, the highest in the highest byte."""
+    digits = np.uint64(number & 0xFFFFFFFF)
+    digits = (digits | digits << np.uint64(16)) & HALVES
+    digits = (digits | digits << np.uint64(8)) & QUARTERS
+    digits = (digits | digits << np.uint64(4)) & NIBBLES
+    letters = ((digits + EACH * np.uint64(6)) >> np.uint64(4)) & EACH
+    return np.int64(digits + EACH * np.uint64(ord("0")) + letters * np.uint64(ord("A") - ord("9") - 1))
+
+
+@kernel()
+def same_spans(buf, positions, length):
+    """Whether the spans of so many bytes, at these places, are all the same."""
+    base = buf.ctypes.data
+    alike = True
+    for i in range(1, positions.size):
+        _fetch(base, positions, i, length)
+        alike = alike and same(base + positions[i], base + positions[0], length)
+    return alike
+
+
+@kernel()
+def property_texts(buf, spans, name_ends, names, value_ends, values):
+    """Copies names and values, by rows of `property_spans`, behind each other. Returns the bytes of both.
+
+    name_ends, value_ends (n+1, int32): where they begin, and the last ends.
+    """
+    source = buf.ctypes.data
+    name_ends[0] = 0
+    value_ends[0] = 0
+    first, second = np.int64(0), np.int64(0)
+    for i in range(spans.shape[0]):
+        copy(names.ctypes.data + first, source + spans[i, 0], spans[i, 1])
+        copy(values.ctypes.data + second, source + spans[i, 2], spans[i, 3])
+        first += spans[i, 1]
+        second += spans[i, 3]
+        name_ends[i + 1] = first
+        value_ends[i + 1] = second
+    return first, second
+
+
 @kernel()
 def message_ids(buf, positions, widths, offsets, out):
     """Upper-case hex of `widths[i]` bytes of `buf` and of an int64 each, behind each other in `out`."""
-    at = 0
+    source = buf.ctypes.data
+    to = out.ctypes.data
     for i in range(positions.size):
-        for k in range(widths[i]):
-            byte = buf[positions[i] + k]
-            out[at] = HEX[byte >> 4]
-            out[at + 1] = HEX[byte & 15]
-            at += 2
-        number = offsets[i]
-        for shift in range(60, -1, -4):
-            out[at] = HEX[(number >> shift) & 15]
-            at += 1
+        _fetch(source, positions, i, 1)
+        place = source + positions[i]
+        whole = widths[i] & ~3
+        for k in range(0, whole, 4):
+            put64(to, _hex(be32(place + k)))
+            to += 8
+        for k in range(whole, widths[i]):
+            byte = u8(place + k)
+            put16(to, _hex(np.int64(byte)) & 0xFFFF)
+            to += 2
+        put64(to, _hex(offsets[i] >> 32))
+        put64(to + 8, _hex(offsets[i]))
+        to += 16
 
 
 @kernel()
@@ -150,6 +222,7 @@ def property_spans(buf, positions, lengths, spans, counts, empty):
     for r in range(positions.size):
         at = positions[r]
         length = max(lengths[r], 0)
+        _fetch(base, positions, r, length)
         first = total
         start = at
         separator = -1
