@@ -49,13 +49,17 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that are no record, with live data behind them or where data must be."""
+    """Bytes that are no record, with live data behind them or where data must be.
+
+    stale: what follows is left of an earlier life of the file; said where `SegmentScan` is asked to tell.
+    """
 
     position: int
     length: int
     reason: Stop
     expected: int
     found: int
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,9 @@ class SegmentScan:
     source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later
     segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
-    the end of the active segment as records instead of one `Tail`. past_blanks: where a record lies at its
-    own place behind a filler of the right length, the filler is a `Gap` (reason `Stop.BLANK`) and the scan
+    the end of the active segment as records instead of one `Tail`. tell_stale: with that, the `Gap` in front
+    of such records says so. past_blanks: where a record lies at its own place behind a filler of the right
+    length, the filler is a `Gap` (reason `Stop.BLANK`) and the scan
     goes on with that record: who asks for it decides which of the two is right. false_blanks: the same, but
     only where that record is no older than the last one in front; older ones are left of a log that was cut
     there and went on. With both a filler whose header lies on the front of such a record is a gap, too, of
@@ -76,6 +77,7 @@ class SegmentScan:
         active: bool = True,
         previous_timestamp: int | None = None,
         keep_stale: bool = False,
+        tell_stale: bool = False,
         past_blanks: bool = False,
         false_blanks: bool = False,
         start: int = 0,
@@ -109,7 +111,7 @@ class SegmentScan:
         """position, whether it lies where it says, and times of records behind the gap met last"""
         self._runs_ahead: Iterator[Records] = iter(())
         self._shift = 0
-        self._keep_stale = keep_stale
+        self._keep_stale, self._tell_stale = keep_stale, tell_stale
         self._past_blanks = past_blanks
         self._false_blanks = false_blanks
         self._start = start
@@ -290,13 +292,15 @@ class SegmentScan:
             if self._active:
                 return Tail(position, rest, TailContent.GARBAGE, 0, stop, expected, found), self._size
             return Gap(position, rest, stop, expected, found), self._size
-        if self._active and not self._keep_stale and self._is_stale(kind, stop, position, place):
+        asked = self._active and (self._tell_stale or not self._keep_stale)
+        stale = asked and self._is_stale(kind, stop, position, place)
+        if stale and not self._keep_stale:
             if stop is Stop.BLANK:
                 return Blank(position, rest, found), self._size
             count = self._count_records(place)
             return Tail(position, rest, TailContent.STALE, count, stop, expected, found), self._size
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
-        return Gap(position, place - position, reason, expected, found), place
+        return Gap(position, place - position, reason, expected, found, stale), place
 
     def _last_filler(self, position: int, length: int) -> tuple[Event, int]:
         """A filler of a wrong length with nothing behind it; the record under it for who asks for one."""

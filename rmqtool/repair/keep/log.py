@@ -23,7 +23,7 @@ from rmqtool.repair.keep.order import Room, lonely_runs, order_of, singleton_run
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
-from rmqtool.repair.keep.stale import cut_stale, loosen
+from rmqtool.repair.keep.stale import cut_stale, is_stale, loosen
 from rmqtool.repair.keep.survey import Surveyor
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.scan.events import TailContent
@@ -144,7 +144,7 @@ class LogRepair:
             units, further = _parted(survey, frames_by_unit(self.store, survey.holes))
             solid = _solid_end(survey)
             for number, loose in headers.items():
-                own = _credible(loose, solid)
+                own = [one for one in _credible(loose, solid) if not is_stale(survey, one)]
                 headers[number] = own
                 extents = {(one.start, one.end) for one in own}
                 for reported in (units, further):

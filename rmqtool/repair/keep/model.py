@@ -175,6 +175,7 @@ class Torn:
 class Survey:
     """All of a log. holes: by start. data_end: behind the last record at its own place.
 
+    stale_from: where the gap of the last segment begins behind which the scan finds an earlier life of it.
     fillers: the position where the filler of a segment begins, by base. doubts: those with records behind
     them, in order. torn: records whose body is right and some of whose properties are not. batches: topics of
     batch queues. in_front: of a filler, store time of the last record in front of it, and whether it has a
@@ -185,6 +186,7 @@ class Survey:
     runs: dict[QueueKey, list[Run]] = field(default_factory=dict)
     holes: list[Hole] = field(default_factory=list)
     data_end: int = 0
+    stale_from: int | None = None
     messages: int = 0
     last_timestamp: int = 0
     highest_timestamp: int = 0

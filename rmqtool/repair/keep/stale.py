@@ -23,6 +23,9 @@ def cut_stale(survey: Survey) -> None:
     """
     if not survey.segments:
         return
+    if survey.stale_from is not None:  # as every reader of the log has it (`scan.earlier_life`)
+        _cut(survey, next(one.start for one in survey.holes if one.end > (survey.stale_from or 0)))
+        return
     last = survey.segments[-1]
     older = [
         one
@@ -36,6 +39,11 @@ def cut_stale(survey: Survey) -> None:
         if at and reach[at - 1] >= hole.end:
             _cut(survey, hole.start)
             return
+
+
+def is_stale(survey: Survey, frame: Frame) -> bool:
+    """Whether a record that its header tells is of the earlier life that the scan finds."""
+    return survey.stale_from is not None and frame.start >= survey.stale_from
 
 
 def _returns(runs: list[Run]) -> Iterator[tuple[int, int]]:

@@ -133,6 +133,7 @@ class Surveyor:
                     placed.base,
                     active=placed is last,
                     keep_stale=True,
+                    tell_stale=True,
                     past_blanks=True,
                     kernels=self.kernels,
                     stop=lane.stop,
@@ -183,6 +184,8 @@ class Surveyor:
             if event.reason is Stop.BLANK:
                 self._doubt(event)
             reason = event.reason.name.lower()
+            if event.stale and self._survey.stale_from is None:
+                self._survey.stale_from = self._placed.base + event.position
         elif isinstance(event, Tail):
             reason = f"tail-{event.content.value}"
         self._hole(event.position, event.position + event.length, reason)
