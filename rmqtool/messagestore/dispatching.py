@@ -35,6 +35,8 @@ _ROWS = 1 << 14
 _WINDOW = 8 << 20
 _AWAITED, _IDLE = 0.001, 1.0
 """seconds between two passes while readers wait, and until somebody wakes the thread"""
+_MUCH = 16 << 20
+"""bytes behind the last pass for which the longer of `Dispatching.pauses` is made"""
 
 
 class Index:
@@ -85,11 +87,11 @@ class Dispatching:
 
     offset: physical offset up to which queues and index have all. timestamp: store time (ms) of the last
     record in front of it. error: why it cannot go on. limit: up to where records may be dispatched now.
-    pause: seconds between two passes while records keep coming and nobody waits; the more come together, the
-    less each costs, and who reads does not wait for the thread.
+    pauses: least and most seconds between two passes while records keep coming and nobody waits: most while
+    much comes, as it costs less together; but another process that reads the files waits as long.
     """
 
-    pause = 0.2
+    pauses = 0.05, 0.2
 
     def __init__(
         self, start: Start, log: LogReader, files: StoreFiles, index: Index | None, limit: Callable[[], int]
@@ -185,7 +187,9 @@ class Dispatching:
             if self.waiting:
                 time.sleep(_AWAITED)
             elif not self._stopped:
-                self._hurry.wait(self.pause)
+                least, most = self.pauses
+                if not self._hurry.wait(least) and self.behind >= _MUCH:
+                    self._hurry.wait(most - least)
                 self._hurry.clear()
 
     def _pass(self, end: int) -> None:

@@ -420,7 +420,7 @@ def test_a_get_waits_for_the_next_message(tmp_path: Path) -> None:
 def test_who_waits_does_not_wait_for_the_pause_of_dispatching(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Dispatching, "pause", 600.0)
+    monkeypatch.setattr(Dispatching, "pauses", (600.0, 600.0))
     with open_small(tmp_path / "store") as store:
         store.put(Message("T", b"first", queue_id=0))
         while store.dispatch_behind:
