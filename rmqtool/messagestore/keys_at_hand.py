@@ -127,9 +127,9 @@ class _Question:
 
     def be_about(self, mapped: _Mapped, topic: str) -> None:
         """Other files, or another topic."""
-        raw = java_utf8_encode(topic)[:_TEXT]
-        self.key_at = _TEXT_AT + len(raw)
-        self.memory[_TEXT_AT : self.key_at] = raw
+        raw = java_utf8_encode(topic)
+        self.key_at = _TEXT_AT + len(raw)  # of a topic without room no key is asked for
+        self.memory[_TEXT_AT : self.key_at] = raw[:_TEXT]
         self.asked[: Asked.WRITTEN] = (*mapped.known, _LIMIT, _STEPS)
         self.mapped, self.topic = mapped, topic
 

@@ -452,9 +452,8 @@ class SegmentScan:
         if self._timestamp is None:
             return False
         front = self._front_times()
-        if self._own(self._scratch)[
-            0
-        ]:  # of records of another place none tells how old those of this one are
+        if self._own(self._scratch)[0]:
+            # how old records of this place are, none of another place can tell
             front = [one for one in front if one[0]]
         length, behind = place - position, self._behind_times(place)
         if not is_left_over([times for _, times in front], behind, length):

@@ -23,8 +23,9 @@ def cut_stale(survey: Survey) -> None:
     """
     if not survey.segments:
         return
-    if survey.stale_from is not None:  # as every reader of the log has it (`scan.earlier_life`)
-        _cut(survey, next(one.start for one in survey.holes if one.end > (survey.stale_from or 0)))
+    begin = survey.stale_from
+    if begin is not None:  # as every reader of the log has it (`scan.earlier_life`)
+        _cut(survey, next(one.start for one in survey.holes if one.end > begin))
         return
     last = survey.segments[-1]
     older = [
