@@ -12,6 +12,7 @@ from rmqtool.broker.java import parse_long
 from rmqtool.errors import RmqtoolError, StoreIOError, UsageError, VanishedError
 from rmqtool.scan.legal import may_be_topic
 from rmqtool.store.access import open_source
+from rmqtool.store.bytes import FileSource
 from rmqtool.store.files import StoreFile
 from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
@@ -107,7 +108,7 @@ class HeldFiles:
 
         Raises `VanishedError`, `StoreIOError`, `UnreadableError`.
         """
-        with self._guard:  # so that nobody closes it meanwhile
+        with self._guard:
             return self._source(path).window(position, length)
 
     def copy(self, path: str, position: int, length: int) -> bytes:
@@ -131,7 +132,7 @@ class HeldFiles:
             return source.window(0, source.size) if source.zero_copy else None
 
     def source(self, path: str) -> ByteSource | None:
-        """A file that is mapped, until `most` others were asked for; None as `mapped`. Raises as `window`."""
+        """A file that is mapped, open as long as it is referenced; None as `mapped`. Raises as `window`."""
         with self._guard:
             source = self._source(path)
             return source if source.zero_copy else None
@@ -184,8 +185,10 @@ class HeldFiles:
         found = self._sources.get(path)
         if found is None:
             found = self._sources[path] = open_held(self._at(path), name=path)
+            if isinstance(found, FileSource):
+                found.close_when_dropped()
             while len(self._sources) > self._most:
-                self._sources.popitem(last=False)[1].close()
+                self._sources.popitem(last=False)
         else:
             self._sources.move_to_end(path)
         return found
@@ -193,15 +196,11 @@ class HeldFiles:
     def release(self, path: str) -> None:
         """Lets go of a file that is gone."""
         with self._guard:
-            source = self._sources.pop(path, None)
-        if source is not None:
-            source.close()
+            self._sources.pop(path, None)
 
     def close(self) -> None:
         """Lets go of all files."""
         with self._guard:
-            for source in self._sources.values():
-                source.close()
             self._sources.clear()
 
 

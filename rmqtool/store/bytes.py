@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import weakref
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -167,6 +168,8 @@ class MemorySource(SourceBase):
 class FileSource(SourceBase):
     """A file by its descriptor, which it closes in the end."""
 
+    _last: weakref.finalize[..., FileSource] | None = None
+
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         super().__init__(name, os.fstat(descriptor).st_size)
@@ -244,10 +247,22 @@ class FileSource(SourceBase):
                 half = (offset + length // 2) // BLOCK * BLOCK - offset
                 length = max(half, block)
 
+    def close_when_dropped(self) -> None:
+        """Gives back the descriptor with the last reference: of threads that share it none can call `close`.
+
+        Another that has just asked whether it is open would use a descriptor that is closed, or by then a
+        different file's.
+        """
+        self._last = weakref.finalize(self, os.close, self._descriptor)
+        self._last.atexit = False
+
     def close(self) -> None:
         """Gives back the descriptor; closing twice is harmless."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            if self._last is None:
+                os.close(self._descriptor)
+            else:
+                self._last()
             self._descriptor = -1
 
 
