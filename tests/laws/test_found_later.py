@@ -1108,3 +1108,23 @@ def test_a_queue_file_named_after_no_whole_entry(kind: str, tmp_path: Path) -> N
     assert not found["safe_to_start"]
     assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
     assert json.loads(rmq("doctor", tmp_path / "out", "--json").stdout)["safe_to_start"]
+
+
+def test_a_hole_of_whole_records_has_room_for_no_other(tmp_path: Path) -> None:
+    """60542: behind long records with damaged bodies lies one whose topic is damaged: it is their queue's."""
+    store = HandmadeStore()
+    for number in range(16):
+        store.put("Orders", b"%02d" % number * 300)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    store.remove(store.segment(0)[0])
+    *_, one, other, last = store.inside(1)
+    for damaged in (one, other):
+        path, position = store.segment(damaged.offset)
+        store.patch(path, position + OFF_BODY_LENGTH + 100, b"damaged")
+    path, position = store.segment(last.offset)
+    store.patch(path, position + last.placed.data.index(b"Orders"), b"Ordert")
+    result = tmp_path / "out"
+    assert rmq("recover", store.root, "--output", result, "--apply").exit_code == 0
+    assert [one.name for one in (result / "consumequeue").iterdir()] == ["Orders"]
+    assert rmq("doctor", result, "--as-version", "5.3.3").exit_code == 0

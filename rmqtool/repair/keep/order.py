@@ -52,7 +52,7 @@ class Room:
 
     def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
         places = sorted(
-            [(hole.start, hole.length // SMALLEST_RECORD) for hole in holes]
+            [(hole.start, _most_records(hole)) for hole in holes]
             + [(run.start, run.count) for run in loose]
         )
         self._starts = [start for start, _ in places]
@@ -80,6 +80,15 @@ class Room:
     def until(self, high: int) -> int:
         """Records that fit into what begins in front of `high`."""
         return self._sums[bisect_left(self._starts, high)]
+
+
+def _most_records(hole: Hole) -> int:
+    """One for each frame that the scan saw, whatever its size, and as many as fit beside them."""
+    count, at = len(hole.frames), hole.start
+    for frame in sorted(hole.frames, key=lambda one: one.start):
+        count += max(frame.start - at, 0) // SMALLEST_RECORD
+        at = max(at, frame.end)
+    return count + max(hole.end - at, 0) // SMALLEST_RECORD
 
 
 class Fronts:
