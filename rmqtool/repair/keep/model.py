@@ -22,7 +22,7 @@ class Run:
     In a batch queue a record takes as many queue offsets as it has messages.
 
     first, last: queue offsets. start, first_end: physical offsets of the first record. last_start, end:
-    of the last one.
+    of the last one. Of the inside of another run they are bounds, and first_end is -1.
     """
 
     key: QueueKey

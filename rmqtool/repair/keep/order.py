@@ -52,8 +52,7 @@ class Room:
 
     def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
         places = sorted(
-            [(hole.start, _most_records(hole)) for hole in holes]
-            + [(run.start, run.count) for run in loose]
+            [(hole.start, _most_records(hole)) for hole in holes] + [(run.start, run.count) for run in loose]
         )
         self._starts = [start for start, _ in places]
         self._sums = [0, *accumulate(count for _, count in places)]
@@ -401,9 +400,12 @@ def _put_in_order(
     picked = set(chain)
     left = [part for number, part in enumerate(parts) if number not in picked]
     order.chosen[key] = [parts[number] for number in chain]
-    if any(batch or part.count > SHORT for part in left):
+    jumps = all(a.last < b.first for a, b in pairwise(parts))
+    # the inside of a run (`Run.first_end`) is left only with both its ends: three records or more that agree
+    agree = jumps and any(part.first_end < 0 for part in left)
+    if agree or any(batch or part.count > SHORT for part in left):
         order.twice.add(key)
-        if all(a.last < b.first for a, b in pairwise(parts)):
+        if jumps:
             order.jumps.add(key)
     else:
         order.outliers += left

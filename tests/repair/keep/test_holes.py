@@ -105,7 +105,7 @@ def test_one_wrong_part_of_a_record_comes_right(
 def run(first: int, last: int, start: int, key: tuple[str, int] = ("T", 0)) -> Run:
     """Records of 100 bytes."""
     last_start = start + (last - first) * 100
-    return Run(key, first, last, start, last_start, last_start + 100)
+    return Run(key, first, last, start, last_start, last_start + 100, start + 100)
 
 
 def survey(*runs: Run, holes: tuple[tuple[int, int], ...] = ()) -> Survey:

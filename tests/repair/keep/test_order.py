@@ -106,7 +106,7 @@ def test_a_queue_of_any_number_of_runs_has_an_order(runs: int) -> None:
 def test_a_lie_among_many_runs_is_found() -> None:
     log = broken(3000)
     ((key, runs),) = log.runs.items()
-    liar = Run(key, 7, 7, 9000 * RECORD, 9000 * RECORD, 9001 * RECORD)
+    liar = Run(key, 7, 7, 9000 * RECORD, 9000 * RECORD, 9001 * RECORD, 9001 * RECORD)
     runs[1500:] = [
         liar,
         *(
@@ -128,6 +128,17 @@ def test_a_lie_among_many_runs_is_found() -> None:
     order = order_of(log)
     assert order.outliers == [liar]
     assert order.twice == set()
+
+
+@pytest.mark.parametrize(("count", "numbered_twice"), [(1, False), (2, False), (3, True), (4, True)])
+def test_records_that_agree_are_no_lie_however_short_their_run_is(count: int, numbered_twice: bool) -> None:
+    """Queue offsets that are skipped although nothing is missing in the log."""
+    key, end = ("T", 0), 9 * RECORD
+    last = end + (count - 1) * RECORD
+    ahead = Run(key, 15, 14 + count, end, last, last + RECORD, end + RECORD)
+    order = order_of(survey({key: [Run(key, 0, 8, 0, end - RECORD, end), ahead]}, []))
+    assert (key in order.twice) == (key in order.jumps) == numbered_twice
+    assert bool(order.outliers) != numbered_twice
 
 
 def misses(one: Missing, run: Run, part: int) -> bool:
@@ -181,7 +192,7 @@ def test_lonely_records_are_given_to_the_queues_that_miss_them(seed: int) -> Non
         if runs and runs[-1].last + 1 == slot:
             runs[-1].last, runs[-1].last_start, runs[-1].end = slot, start, start + RECORD
         else:
-            runs.append(Run(key, slot, slot, start, start, start + RECORD))
+            runs.append(Run(key, slot, slot, start, start, start + RECORD, start + RECORD))
     singletons = [runs[0] for runs in queues.values() if len(runs) == 1 and runs[0].count <= 2]
     order = order_of(survey(queues, holes))
     given = [one for one in order.outliers if one in singletons]
