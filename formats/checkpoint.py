@@ -29,6 +29,8 @@ _CHECKPOINT_HEAD = cs.Struct(
     "confirm_physical_offset" / cs.Int64sb,
 )
 CHECKPOINT_HEAD_SIZE = sizeof(_CHECKPOINT_HEAD)
+CHECKPOINT_FIELDS: tuple[str, ...] = tuple(str(one.name) for one in _CHECKPOINT_HEAD.subcons)
+"""what a checkpoint says"""
 _RESERVED = CHECKPOINT_SIZE - CHECKPOINT_HEAD_SIZE
 
 Checkpoint = Schema(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
-    from rmqtool.scan.files import FileReader
+    from rmqtool.scan.extensions import Extensions
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.lanes import Placed
 
@@ -52,14 +52,14 @@ class CrossCheck:
         self,
         queues: Queues,
         batches: Queues,
-        reader: FileReader,
+        extensions: Extensions,
         kernels: Kernels,
         *,
         stretched: bool = False,
     ) -> None:
         self.queues = queues
         self.batches = batches
-        self._reader = reader
+        self._extensions = extensions
         self.kernels = kernels.dispatch
         self.stretched = stretched
         room, width = (_STRETCHES, len(Stretch)) if stretched else (CHUNK_ROWS, len(Column))
@@ -128,7 +128,7 @@ class CrossCheck:
         differs = right & (unit_codes != codes)
         extended = differs & (unit_codes <= EXT_MAX_ADDRESS)
         if extended.any():
-            lookup = self._reader.extension(*key)
+            lookup = self._extensions.of(*key)
             for index in np.flatnonzero(extended):
                 found = lookup.tags_code(int(unit_codes[index])) if lookup else None
                 if found is None:

@@ -35,8 +35,8 @@ from rmqtool.check.unmatched_units import RecordsAt, UnitCheck, queue_times
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
+from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.fields import Stop
-from rmqtool.scan.files import FileReader
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.reader import PART_BYTES, SUMMED_PART_BYTES, Expired
 from rmqtool.store.layout import FileKind
@@ -122,12 +122,12 @@ class Verification:
                 self.store = relisted(self.store)
             store, until = self.store, self.compared_until
             kernels = choose_kernels(data_bytes(store.segments))
-            with FileReader(store, replace(self.access, mode="pread")) as reader:
+            with Extensions(store, replace(self.access, mode="pread")) as extensions:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files, until)
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
                 bare = not any(one.files for one in (*queues.values(), *batches.values()))
                 cross = CrossCheck(
-                    queues, batches, reader, kernels, stretched=bare and self.elsewhere is None
+                    queues, batches, extensions, kernels, stretched=bare and self.elsewhere is None
                 )
                 index = self.index_check = IndexCheck(
                     store, kernels, self.access, until, not_copied=self.not_copied

@@ -64,7 +64,7 @@ def command(
     """
     from rmqtool.cli.apply_session import carry_out
     from rmqtool.cli.checking import check_with
-    from rmqtool.cli.proving import proven, release_of
+    from rmqtool.cli.proving import proven
     from rmqtool.repair.checkpoint import plan_checkpoint
     from rmqtool.repair.prove.checks import check_checkpoint
 
@@ -91,7 +91,7 @@ def command(
     order = Order(
         command="checkpoint set",
         open=open_it,
-        parameters={"release": release_of(first, version), "values": wanted},
+        parameters={"release": version.release_of(first), "values": wanted},
         given=[name for name, typed in {"release": version.release, "values": wanted}.items() if typed],
         plan=plan,
         check=lambda opened, planned: check_with(check_checkpoint, context, opened, planned, read),

@@ -65,15 +65,14 @@ def command(
 
 def _unproven(store: Store, version: VersionOptions, reason: str) -> dict[str, Any]:
     """What is known of a checkpoint where a broker refuses the store."""
-    from rmqtool.cli.proving import release_of
+    from formats.checkpoint import CHECKPOINT_FIELDS
     from rmqtool.repair.checkpoint import PATH, stored_values
-    from rmqtool.repair.proof import FIELDS
 
-    stored: dict[str, int] | dict[str, None] = dict.fromkeys(FIELDS)
+    stored: dict[str, int] | dict[str, None] = dict.fromkeys(CHECKPOINT_FIELDS)
     with suppress(PlanRefusedError):  # which is the reason then
         stored = stored_values(store)
     return {
-        "release": release_of(store, version),
+        "release": version.release_of(store),
         "exists": store.file(PATH) is not None,
         "fields": {name: {"stored": value, "safe": None, "too_late": None} for name, value in stored.items()},
         "proof": None,

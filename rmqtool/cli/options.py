@@ -291,6 +291,12 @@ class VersionOptions:
             )
         return self.as_version
 
+    def release_of(self, store: Store) -> str:
+        """The release given, else the last one that the disk does not exclude."""
+        from rmqtool.broker.traits import behaviours
+
+        return self.release or list(behaviours(store.release.releases))[-1]
+
 
 def _path_of_store(named: str) -> Path:
     from rmqtool.store.remote.address import refuse_address

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.settings import settings_of
-from rmqtool.broker.traits import behaviours, traits_of
+from rmqtool.broker.traits import traits_of
 from rmqtool.repair.checkpoint import PATH, stored_values
 from rmqtool.repair.proof import Proof, prove, start_with
 
@@ -30,14 +30,9 @@ class Proven:
     start_safe: StartPlan | None
 
 
-def release_of(store: Store, version: VersionOptions) -> str:
-    """The release given, else the last one that the disk does not exclude."""
-    return version.release or list(behaviours(store.release.releases))[-1]
-
-
 def proven(context: Context, store: Store, read: ReadOptions, version: VersionOptions) -> Proven:
     """Reads the store, with a progress bar. Raises what `prove` raises."""
-    release = release_of(store, version)
+    release = version.release_of(store)
     settings, stored = settings_of(store), stored_values(store)
     with context.progress("reading", sum(one.size for one in store.segments)) as progress:
         reading = read.of_log(store, progress.advance)

@@ -69,8 +69,7 @@ def command(
     """
     from rmqtool.cli.apply_session import carry_out
     from rmqtool.cli.checking import check_with
-    from rmqtool.cli.proving import release_of
-    from rmqtool.repair.prove.checks import check_rebuild
+    from rmqtool.repair.prove.built import check_rebuild
     from rmqtool.repair.rebuild import rebuild
     from rmqtool.repair.rebuild_options import RebuildOptions
     from rmqtool.repair.rebuild_report import exit_code_of, summary_of, warnings_of
@@ -88,7 +87,7 @@ def command(
 
     open_it = partial(open_store, context, path, store, changing=True)
     first = open_it()
-    options = select.build(release_of(first, version), complete=change.output is not None, tz=output.tz)
+    options = select.build(version.release_of(first), complete=change.output is not None, tz=output.tz)
     parameters = options.parameters()
     usual = RebuildOptions(options.release).parameters()
     typed = {"what": select.what, "release": version.release}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rmqtool.errors import UsageError
 from rmqtool.query.sql.derived import CONSUMEQUEUE
 from rmqtool.query.sql.messages import SCHEMA as MESSAGES
-from rmqtool.scan.index import ITEM_SCHEMA
+from rmqtool.scan.index_batches import ITEM_SCHEMA
 from rmqtool.scan.table import COLUMNS, DEFAULT_COLUMNS
 from rmqtool.scan.times import TIME, TIMES
 

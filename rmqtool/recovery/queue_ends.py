@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.broker.deleted_topics import is_somebodys
 from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.holes import Holes, holes
 from rmqtool.recovery.outcome import QueueOutcome
-from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from rmqtool.recovery.spans import Key, Lag
 
     Span = tuple[int, int]
-
-_ALWAYS_THERE = (LMQ_PREFIX, "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
-"""topics that need no entry in the topic table"""
 
 
 def queue_outcomes(
@@ -102,11 +99,6 @@ def _light_spans(
         for key, span in spans.items()
         if span is not None and is_somebodys(start.store.topics, key[0])
     }
-
-
-def is_somebodys(topics: Collection[str], topic: str) -> bool:
-    """Not of a topic that was deleted; `topics` are those of `topics.json`, none where it tells nothing."""
-    return not topics or topic in topics or topic.startswith(_ALWAYS_THERE)
 
 
 def _outcome(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, TIMES, parse_checkpoint
+from formats.checkpoint import (
+    CHECKPOINT_FIELDS,
+    CHECKPOINT_HEAD_SIZE,
+    CHECKPOINT_SIZE,
+    TIMES,
+    Checkpoint,
+    parse_checkpoint,
+)
 from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
-from rmqtool.repair.proof import FIELDS, build
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.whole import read_whole
 
@@ -33,13 +39,13 @@ def stored_values(store: Store) -> dict[str, int]:
             raise PlanRefusedError(f"{PATH} is not a regular file: move it away")
         raw = read_whole(file)
     found = parse_checkpoint(raw)
-    return {name: int(found[name]) for name in FIELDS}
+    return {name: int(found[name]) for name in CHECKPOINT_FIELDS}
 
 
 def plan_checkpoint(
     store: Store, release: str, parameters: dict[str, Any], proof: Proof, wanted: Mapping[str, int]
 ) -> Planned:
-    """A plan that sets `wanted` (some of `FIELDS`), and the proven values for the other fields."""
+    """A plan that sets `wanted` (some of `CHECKPOINT_FIELDS`), and the proven values for the other fields."""
     stored = stored_values(store)
     confirms = int(release.partition(".")[0]) >= 5
     safe = proof.safe(stored, confirms=confirms)
@@ -59,9 +65,11 @@ def _is_whole(store: Store) -> bool:
 
 
 def _edit(store: Store, values: Mapping[str, int], stored: Mapping[str, int]) -> Edit:
-    data = build(values)
+    data = Checkpoint.build(dict(values))
     facts = {
-        name: {"from": stored[name], "to": values[name]} for name in FIELDS if values[name] != stored[name]
+        name: {"from": stored[name], "to": values[name]}
+        for name in CHECKPOINT_FIELDS
+        if values[name] != stored[name]
     }
     summary = ", ".join(f"{name} {one['from']} to {one['to']}" for name, one in facts.items())
     if _is_whole(store):

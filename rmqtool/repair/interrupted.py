@@ -11,7 +11,6 @@ from rmqtool.repair.backup import clear_backup
 from rmqtool.repair.in_place import finish
 from rmqtool.repair.journal import JOURNAL, Phase
 from rmqtool.repair.marker import find_marker
-from rmqtool.repair.undo import plan_undo, undo
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ def bring_back(
         return None
     if state.phase in {Phase.DONE, Phase.UNDONE}:
         return None
+    from rmqtool.repair.undo import plan_undo, undo
+
     undo(plan_undo(directory, follow_links=follow_links), held, disk=disk)
     clear_backup(directory)
     return "an apply was stopped here: it was put back and starts over"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from formats.checkpoint import CHECKPOINT_FIELDS
 from rmqtool.errors import UsageError
-from rmqtool.repair.proof import FIELDS
 from rmqtool.store.names import may_be_path, unescape_name
 from rmqtool.store.releases import RELEASES
 
@@ -22,7 +22,7 @@ def _known(name: str) -> str:
 
 
 def _field(name: str) -> str:
-    if name not in FIELDS:
+    if name not in CHECKPOINT_FIELDS:
         raise ValueError("is no field of a checkpoint")
     return name
 

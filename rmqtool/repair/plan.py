@@ -10,6 +10,7 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationInfo
@@ -17,13 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from rmqtool.store.names import escape_name, may_be_path, unescape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from typing import Self
 
     from rmqtool.repair.content import Content
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
 SCHEMA: Literal["rmqtool.plan/1"] = "rmqtool.plan/1"
+_PROBLEMS = 100
+"""problems that a plan lists"""
 
 
 class Action(StrEnum):
@@ -138,6 +142,12 @@ class Checked(_Data):
     problems: tuple[str, ...] = ()
     more: int = 0
     remains: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, by: tuple[str, ...], problems: Iterator[str]) -> Self:
+        """Lists the first problems and counts the others."""
+        reported = tuple(islice(problems, _PROBLEMS))
+        return cls(by=by, problems=reported, more=sum(1 for _ in problems))
 
     @property
     def proven(self) -> bool:

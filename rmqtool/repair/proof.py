@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
+from formats.checkpoint import CHECKPOINT_FIELDS, CHECKPOINT_SIZE, Checkpoint
 from rmqtool.broker.load import RefusedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.traits import traits_of
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
-FIELDS = (
-    "physic_msg_timestamp",
-    "logics_msg_timestamp",
-    "index_msg_timestamp",
-    "master_flushed_offset",
-    "confirm_physical_offset",
-)
 _ORDINARY = frozenset({StopReason.ZERO_TAIL, StopReason.BLANK, StopReason.END, StopReason.NO_FILES})
 
 
@@ -90,7 +83,7 @@ def prove(store: Store, release: str, settings: StartSettings, reading: ReadOpti
         raise UsageError(
             "the checkpoint of a store with RocksDB queues or DLedger cannot be proven from its files"
         )
-    start = _start(store, release, settings, reading, dict.fromkeys(FIELDS, 0))
+    start = _start(store, release, settings, reading, dict.fromkeys(CHECKPOINT_FIELDS, 0))
     try:
         start.load()
         start.recover()
@@ -128,15 +121,10 @@ def start_with(
 def _start(
     store: Store, release: str, settings: StartSettings, reading: ReadOptions, values: Mapping[str, int]
 ) -> ObservedStart:
-    checkpoint = file_with(store, "checkpoint", CHECKPOINT_SIZE, partial(build, values))
+    checkpoint = file_with(store, "checkpoint", CHECKPOINT_SIZE, partial(Checkpoint.build, dict(values)))
     abort = file_with(store, "abort", 0, bytes)
     imagined = changed(store, put={"checkpoint": checkpoint, "abort": abort})
     return ObservedStart(imagined, traits_of(release), settings, reading)
-
-
-def build(values: Mapping[str, int]) -> bytes:
-    """A checkpoint file with these values."""
-    return Checkpoint.build(dict(values))
 
 
 def _timestamp(start: ObservedStart, offset: int | None) -> int | None:

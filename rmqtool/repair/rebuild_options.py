@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.recovery.queue_ends import is_somebodys
+from rmqtool.broker.deleted_topics import is_somebodys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

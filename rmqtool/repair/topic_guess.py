@@ -5,8 +5,6 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from rmqtool.query.not_read import not_read
 from rmqtool.repair.salvage.topics import topic_entries
 from rmqtool.scan.fields import Check
@@ -18,6 +16,8 @@ from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
 
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
@@ -33,6 +33,8 @@ _AT_ONCE = 256
 
 def queues_in_log(store: Store, reading: ReadOptions) -> tuple[set[Key], bool]:
     """Topic and number of all queues that the log has messages of, and whether all of it was read."""
+    import pyarrow as pa
+
     how = LogScan(columns=("topic", "queue_id"), checks=Check.TEXT, options=reading)
     parts: list[pa.Table] = []
     whole = True

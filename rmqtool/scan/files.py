@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import numpy as np
 
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
+from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.file_rows import Row, Units, event_row, readable, undecodable, unreadable_rows
 from rmqtool.scan.index_rows import read_index
 from rmqtool.scan.small_files import (
@@ -21,9 +21,10 @@ from rmqtool.scan.small_files import (
     read_identity,
     read_lock,
 )
-from rmqtool.scan.units import BATCH_UNIT, UNIT, LogRange, QueueFile, read_units
+from rmqtool.scan.unit_batches import QueueFile, read_units
+from rmqtool.scan.units import BATCH_UNIT, UNIT, LogRange
 from rmqtool.store.access import Access
-from rmqtool.store.kinds import TOP_DIRECTORIES
+from rmqtool.store.beside import folder_beside
 from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import ZeroFilledSource
 from rmqtool.store.whole import TooLongError
@@ -53,14 +54,16 @@ class FileReader:
 
     store: Store
     access: Access = field(default_factory=lambda: Access("pread"))
-    _extensions: dict[tuple[str, int], ExtensionLookup | None] = field(default_factory=dict)
-    _open: ExitStack = field(default_factory=ExitStack)
+    extensions: Extensions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.extensions = Extensions(self.store, self.access)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._open.close()
+        self.extensions.__exit__(*error)
 
     def open(self, file: StoreFile) -> ZeroFilledSource:
         """The bytes of a file, copied, with zeros where they cannot be read."""
@@ -76,20 +79,10 @@ class FileReader:
         except TooLongError as error:
             yield undecodable(file, b"", str(error))
 
-    def _beside(self, *parts: str) -> Store | None:
-        """Another folder of the store that the files were taken from; None when there is none."""
-        from rmqtool.store.layout import Store, StoreForm
-
-        if self.store.form is StoreForm.STORE:
-            return self.store
-        place = self.store.root.joinpath(*parts)
-        inside = "/" in self.store.scope or self.store.scope in TOP_DIRECTORIES
-        return Store.open(place, config=self.store.config) if inside and place.is_dir() else None
-
     @cached_property
     def log_range(self) -> LogRange | None:
         """What the commit log of the store covers; None when none is at hand."""
-        around = self._beside("commitlog")
+        around = folder_beside(self.store, "commitlog")
         if around is None or not len(around.segments):
             return None
         segments = around.segments
@@ -97,25 +90,6 @@ class FileReader:
         return LogRange(
             segments.first_offset, segments.end_offset, np.array(holes, np.int64).reshape(len(holes), 2)
         )
-
-    def extension(self, topic: str | None, queue_id: int | None) -> ExtensionLookup | None:
-        """The extension files of a queue; None when there are none."""
-        from rmqtool.scan.extension import ExtensionLookup
-
-        if topic is None or queue_id is None:
-            return None
-        key = topic, queue_id
-        if key not in self._extensions:
-            around = self._beside(FileKind.CONSUMEQUEUE_EXT, topic, str(queue_id))
-            queues = around.queues(FileKind.CONSUMEQUEUE_EXT) if around is not None else ()
-            files = [
-                (file.base_offset or 0, self._open.enter_context(file.open(self.access)))
-                for queue in queues
-                if (queue.topic, queue.queue_id) == key
-                for file in queue.files
-            ]
-            self._extensions[key] = ExtensionLookup(files) if files else None
-        return self._extensions[key]
 
 
 def _undecoded(_: FileReader, file: StoreFile) -> Iterator[Units | Row]:
@@ -126,7 +100,7 @@ def _undecoded(_: FileReader, file: StoreFile) -> Iterator[Units | Row]:
 def _queue(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     place = QueueFile(file.shown, file.base_offset or 0, file.topic, file.queue_id)
     batch = file.kind is FileKind.BATCHCONSUMEQUEUE
-    lookup = None if batch else reader.extension(file.topic, file.queue_id)
+    lookup = None if batch else reader.extensions.of(file.topic, file.queue_id)
     width = (BATCH_UNIT if batch else UNIT).itemsize
     with reader.open(file) as source:
         for item in read_units(source, place, batch=batch, log=reader.log_range):

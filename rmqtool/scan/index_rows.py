@@ -69,7 +69,8 @@ def _slots_and_items(
     import numpy as np
 
     from formats.index import item_position, slot_position
-    from rmqtool.scan.index import ITEM, SLOT, read_items, read_slots
+    from rmqtool.scan.index import ITEM, SLOT
+    from rmqtool.scan.index_batches import read_items, read_slots
 
     for batch in read_slots(source, file.shown, slots):
         places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize

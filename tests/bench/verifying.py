@@ -16,8 +16,8 @@ from rmqtool.check.queue_order import check_units
 from rmqtool.check.times import DAY_MS, TimeCheck, times_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
+from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.fields import Check
-from rmqtool.scan.files import FileReader
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.segment import SegmentScan
@@ -74,8 +74,8 @@ def _round(store: Store) -> dict[str, float]:
 
     kernels = choose_kernels()
     files = OpenFiles(Access())
-    with FileReader(store) as reader:
-        cross = CrossCheck(queues_of(store, FileKind.CONSUMEQUEUE, files), {}, reader, kernels)
+    with Extensions(store, Access()) as extensions:
+        cross = CrossCheck(queues_of(store, FileKind.CONSUMEQUEUE, files), {}, extensions, kernels)
         lap("units")
         index = IndexCheck(store, kernels)
         lap("index")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.deleted_topics import is_somebodys
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.log import build_log
-from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fixtures
+from rmqtool.broker.deleted_topics import is_somebodys
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
@@ -16,7 +17,6 @@ from rmqtool.build.log import build_log
 from rmqtool.build.queues import Queues
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store

@@ -32,7 +32,6 @@ def command(
     salvage brings them back. Exit code 1 says that a table is not loaded as it should be.
     """
     from rmqtool.broker.traits import traits_of
-    from rmqtool.cli.proving import release_of
     from rmqtool.output.incident_table import columns
     from rmqtool.recovery.config_tables import Loads, config_outcomes
     from rmqtool.repair.config_union import united
@@ -42,7 +41,7 @@ def command(
     context = Context(output)
     opened = open_store(context, path, store)
     require_root(opened)
-    release = release_of(opened, version)
+    release = version.release_of(opened)
     names = {file.shown.removesuffix(".bak"): file.path.removesuffix(".bak") for file in opened.files}
     bad = lost = count = 0
     left = []

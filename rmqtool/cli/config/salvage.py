@@ -63,7 +63,6 @@ def command(
     """
     from rmqtool.cli.apply_session import carry_out
     from rmqtool.cli.checking import check_with
-    from rmqtool.cli.proving import release_of
     from rmqtool.repair.config_tables import plan_config
     from rmqtool.repair.prove.tables import check_tables
 
@@ -81,7 +80,7 @@ def command(
         command="config salvage",
         open=open_it,
         parameters={
-            "release": release_of(open_it(), version),
+            "release": version.release_of(open_it()),
             "table": sorted(one.removeprefix("config/") for one in table or ()),
             "topic": sorted(topic or ()),
         },

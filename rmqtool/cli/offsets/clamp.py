@@ -53,7 +53,6 @@ def command(
     exist are listed and stay. Prints the plan and stops, unless --apply.
     """
     from rmqtool.cli.apply_session import carry_out
-    from rmqtool.cli.proving import release_of
     from rmqtool.repair.offset_tables import plan_clamp
     from rmqtool.repair.prove.tables import check_offsets
 
@@ -67,7 +66,7 @@ def command(
         return plan_clamp(opened, parameters["release"], parameters)
 
     open_it = partial(open_store, context, path, store, changing=True)
-    parameters = {"release": release_of(open_it(), version), "to": target, **chosen.parameters}
+    parameters = {"release": version.release_of(open_it()), "to": target, **chosen.parameters}
     order = Order(
         command="offsets clamp",
         open=open_it,

@@ -61,7 +61,6 @@ def command(
     Prints the plan and stops, unless --apply.
     """
     from rmqtool.cli.apply_session import carry_out
-    from rmqtool.cli.proving import release_of
     from rmqtool.repair.offset_tables import plan_merge
     from rmqtool.repair.prove.tables import check_offsets
     from rmqtool.store.names import escape_name
@@ -76,7 +75,7 @@ def command(
 
     open_it = partial(open_store, context, path, store, changing=True)
     parameters = {
-        "release": release_of(open_it(), version),
+        "release": version.release_of(open_it()),
         "other": escape_name(os.path.abspath(other)),
         "policy": policy,
         **chosen.parameters,

@@ -60,7 +60,6 @@ def command(
         source_options,
         with_left_out,
     )
-    from rmqtool.cli.proving import release_of
     from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.modes import readers_of
@@ -74,7 +73,7 @@ def command(
         refuse_remote(path, "rebuild")
     source, every = opened(context, source)
     options = {
-        path: select.build(release_of(store, version), complete=True, tz=output.tz)
+        path: select.build(version.release_of(store), complete=True, tz=output.tz)
         for path, store in every.items()
     }
     with spark.session(context, light=True, readers=readers_of(*every.values())) as session:

@@ -11,8 +11,8 @@ from rmqtool.query.groups import committed_offsets
 from rmqtool.query.sql.dataset import Part, StoreDataset, of_batches, within
 from rmqtool.query.topics import SYSTEM_TOPICS, known_topics
 from rmqtool.scan.files import FileReader, Units
-from rmqtool.scan.index import ITEM_SCHEMA
-from rmqtool.scan.units import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
+from rmqtool.scan.index_batches import ITEM_SCHEMA
+from rmqtool.scan.unit_batches import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import as_text, topic_keys

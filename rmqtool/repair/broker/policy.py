@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from formats.checkpoint import CHECKPOINT_SIZE
+from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.load import RefusedError, refused_by_wheel
@@ -22,7 +22,6 @@ from rmqtool.repair.broker.watching import Watcher
 from rmqtool.repair.checkpoint import stored_values
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Cost, Edit, Planned, PlanSummary, make_planned
-from rmqtool.repair.proof import build
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name
@@ -184,7 +183,9 @@ def _checkpoint(store: Store) -> Iterator[Edit]:
     """
     file = store.file("checkpoint")
     if file is None or file.size < CHECKPOINT_SIZE:
-        yield put_whole("checkpoint", Inline(build(stored_values(store))), "checkpoint", "made whole", None)
+        yield put_whole(
+            "checkpoint", Inline(Checkpoint.build(stored_values(store))), "checkpoint", "made whole", None
+        )
 
 
 def _is_there(store: Store, edit: Edit) -> bool:

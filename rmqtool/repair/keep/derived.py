@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.index import Header
 from formats.primitives import sizeof
+from rmqtool.broker.deleted_topics import is_somebodys
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
@@ -21,7 +22,6 @@ from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.index_keys import keys_of
 from rmqtool.check.ranges import Ranges
-from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.keep.batch_files import BatchRepair
 from rmqtool.repair.keep.extension import ExtensionRepair

@@ -7,7 +7,6 @@ What was wrong in the store before does not.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.settings import settings_of
@@ -22,7 +21,7 @@ from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import NOBODY, costs_of, harm_of, lost_by, start_of, timer_harm_of
-from rmqtool.repair.prove.verified import errors_of
+from rmqtool.repair.prove.verified import VERIFIED, errors_of
 from rmqtool.repair.same_bytes import same_from
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
@@ -38,38 +37,22 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
-_LISTED = 100
-"""problems that a plan lists"""
-_VERIFIED = "the result was verified: it has no error that the store does not have"
 STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
 
 
 def check_keep(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `recover --policy keep`: one pass over the result's log, and what changes of the store's again."""
     records = "every intact record of the store is in the result, unchanged and at its physical offset"
-    by = (_VERIFIED, records, STARTED.format(planned.plan.release))
+    by = (VERIFIED, records, STARTED.format(planned.plan.release))
     remains: list[str] = []
-    checked = _checked(by, _of_keep(store, planned, reading, remains))
+    checked = Checked.of(by, _of_keep(store, planned, reading, remains))
     return checked.model_copy(update={"remains": tuple(remains)})
-
-
-def check_rebuild(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
-    """Of `rebuild`: one pass over the log.
-
-    Where nothing lay, the bytes that a broker writes are no worse, whatever `verify` says of them: 5.x counts
-    the offsets of light queues otherwise than their records do.
-    """
-    beside = _beside_built(store, planned) if planned.plan.parameters["complete"] else store
-    there = {one.shown.rpartition("/")[0] for one in store.files}
-    found = _new_errors(store, store_with(beside, planned.edits), reading)
-    problems = (words for path, words in found if path is None or path.rpartition("/")[0] in there)
-    return _checked((_VERIFIED,), problems)
 
 
 def check_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `checkpoint set`: reads what a start reads."""
     state = "the checkpoint was verified: it has no error that the one before does not have"
-    return _checked((state, STARTED.format(planned.plan.release)), _of_checkpoint(store, planned, reading))
+    return Checked.of((state, STARTED.format(planned.plan.release)), _of_checkpoint(store, planned, reading))
 
 
 def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
@@ -77,16 +60,11 @@ def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checke
     both = f"starts of {planned.plan.release} on the store and on the result were simulated"
     same = "both leave the same files of the log and the queues, the same end of the log and of every queue"
     remains: list[str] = []
-    checked = _checked((f"{both}: {same}",), _of_broker(store, planned, reading, remains))
+    checked = Checked.of((f"{both}: {same}",), _of_broker(store, planned, reading, remains))
     if not remains:
         return checked
     later = "the second leaves what a second start on the store would leave, which is not what the first does"
     return checked.model_copy(update={"by": (f"{both}: {later}",), "remains": tuple(remains)})
-
-
-def _checked(by: tuple[str, ...], problems: Iterator[str]) -> Checked:
-    reported = tuple(islice(problems, _LISTED))
-    return Checked(by=by, problems=reported, more=sum(1 for _ in problems))
 
 
 def _of_keep(store: Store, planned: Planned, reading: ReadOptions, remains: list[str]) -> Iterator[str]:
@@ -113,24 +91,6 @@ def _of_keep(store: Store, planned: Planned, reading: ReadOptions, remains: list
             if not before.spoils(file) and order.moves(file, now)
         )
     yield from new_harm(store, after, planned, reading, remains)
-
-
-def _beside_built(store: Store, planned: Planned) -> Store:
-    """What lies beside directories that are written whole, for an empty place: the log, other queues."""
-    built = {one.path.rpartition("/")[0] for one in planned.plan.changes if one.action is Action.PUT}
-    if "index" in planned.plan.parameters["what"]:
-        built.add("index")
-    return replace(
-        store, files=tuple(one for one in store.files if one.shown.rpartition("/")[0] not in built)
-    )
-
-
-def _new_errors(store: Store, after: Store, reading: ReadOptions) -> Iterator[tuple[str | None, str]]:
-    """Path and words of each."""
-    kernels = choose_kernels(data_bytes(after.segments))
-    errors = errors_of(after, reading, kernels)
-    if errors.listed:
-        yield from errors.beyond(errors_of(store, reading, kernels))
 
 
 def new_harm(

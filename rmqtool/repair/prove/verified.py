@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     See = Callable[[Segment, npt.NDArray[np.int64] | None], object]
 
+VERIFIED = "the result was verified: it has no error that the store does not have"
 _MOST = 10_000
 """errors that are held against those of the source one by one; of more the codes are counted"""
 

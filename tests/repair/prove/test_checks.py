@@ -20,7 +20,8 @@ from rmqtool.repair.content import Inline
 from rmqtool.repair.keep.planner import KeepOptions, keep
 from rmqtool.repair.plan import Action, Change, Edit, Planned, make_planned
 from rmqtool.repair.proof import prove
-from rmqtool.repair.prove.checks import check_broker, check_checkpoint, check_keep, check_rebuild
+from rmqtool.repair.prove.built import check_rebuild
+from rmqtool.repair.prove.checks import check_broker, check_checkpoint, check_keep
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
