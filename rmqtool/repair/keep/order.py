@@ -182,10 +182,11 @@ def order_of(
         elif key not in lonely:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
     claimed = {one.start for key in lonely for one in broken[key] if _is_claimed(order, one, pointed or {})}
+    parted = {key: [one for one in broken[key] if one.start not in claimed] for key in broken}
     for key in lonely:
-        left = [one for one in broken[key] if one.start not in claimed]
-        _put_in_order(order, key, left, room, begin, batch=False)
-        order.outliers += [one for one in broken[key] if one.start in claimed]
+        _put_in_order(order, key, parted[key], room, begin, batch=False)
+    _believe_units(order, parted, told, room, begin, batches)
+    order.outliers += [one for key in lonely for one in broken[key] if one.start in claimed]
     holes = Room(survey.holes, ())
     fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
@@ -392,11 +393,36 @@ def _parts(runs: list[Run]) -> list[Run]:
     return parts
 
 
+def _believe_units(
+    order: Order,
+    parted: Mapping[QueueKey, list[Run]],
+    told: Callable[[Sequence[Run]], Collection[int]],
+    room: Room,
+    begin: int,
+    batches: Collection[str],
+) -> None:
+    """Where as many records are in order with one record as with another, the one that has a unit is."""
+    doubted = {one.key for one in order.outliers if one.key[0] not in batches}
+    singles = [one for key in sorted(doubted) for one in parted[key] if one.count == 1]
+    known = frozenset(told(singles)) if singles else frozenset()
+    again = {one.key for one in order.outliers if one.start in known and one.key in doubted}
+    order.outliers = [one for one in order.outliers if one.key not in again]
+    for key in sorted(again):
+        _put_in_order(order, key, parted[key], room, begin, batch=False, known=known)
+
+
 def _put_in_order(
-    order: Order, key: QueueKey, parts: list[Run], room: Room, begin: int, *, batch: bool
+    order: Order,
+    key: QueueKey,
+    parts: list[Run],
+    room: Room,
+    begin: int,
+    *,
+    batch: bool,
+    known: Collection[int] = (),
 ) -> None:
     parts = sorted(parts, key=lambda part: part.start)
-    chain = _best_chain(parts, room, begin, batch=batch)
+    chain = _best_chain(parts, room, begin, batch=batch, known=known)
     picked = set(chain)
     left = [part for number, part in enumerate(parts) if number not in picked]
     order.chosen[key] = [parts[number] for number in chain]
@@ -411,18 +437,22 @@ def _put_in_order(
         order.outliers += left
 
 
-def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> list[int]:
-    """The parts, by number, that keep the most records in order.
+def _best_chain(
+    parts: list[Run], room: Room, begin: int, *, batch: bool, known: Collection[int]
+) -> list[int]:
+    """The parts, by number, that keep the most records in order; of equal ones those with `known` records.
 
     Where nothing accounts for what a queue misses in front, its first records lie, unless enough agree.
     """
     most = BATCH if batch else 1
+    one_record = len(known) + 1
     links = []
     for part, agree in zip(parts, _agreeing(parts), strict=True):
         at_begin = begin > 0 or agree > SHORT or room.takes(part.first, begin, part.start, batch=batch)
-        alone = part.count if at_begin else part.count - part.first - 1
+        weight = part.count * one_record + (part.start in known)
+        alone = weight if at_begin else weight - (part.first + 1) * one_record
         front, behind = room.until(part.start) * most, room.until(part.start + 1) * most
-        links.append(Link(part.first, part.last, part.count, alone, front, behind))
+        links.append(Link(part.first, part.last, weight, alone, front, behind))
     return heaviest(links)
 
 

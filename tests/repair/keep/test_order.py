@@ -141,6 +141,18 @@ def test_records_that_agree_are_no_lie_however_short_their_run_is(count: int, nu
     assert bool(order.outliers) != numbered_twice
 
 
+@pytest.mark.parametrize("known", [0, 1])
+def test_of_two_records_that_exclude_each_other_the_one_with_a_unit_is_right(known: int) -> None:
+    """As many records are in order with the one as with the other; each leaves room for what is missing."""
+    key, place = ("T", 0), 5 * RECORD
+    both = [Run(key, slot, slot, at, at, at + RECORD, at + RECORD) for slot, at in ((7, 700), (6, 800))]
+    runs = [Run(key, 0, 4, 0, 400, place, RECORD), *both, Run(key, 9, 20, 1100, 2200, 2300, 1200)]
+    log = survey({key: runs}, [(place, 700), (900, 1100)])
+    assert order_of(log).outliers == [both[1]]
+    order = order_of(log, told=lambda asked: {both[known].start} & {one.start for one in asked})
+    assert order.outliers == [both[1 - known]]
+
+
 def misses(one: Missing, run: Run, part: int) -> bool:
     inside = one.low <= run.start and run.end <= one.high and one.first <= run.first <= one.last
     return inside and shares(one, run, part) and run.key != one.key
