@@ -8,8 +8,8 @@ import numpy as np
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels, ready_kernels
-from rmqtool.scan.events import Records, Tail, TailContent
-from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.events import Gap, Records, Tail, TailContent
+from rmqtool.scan.fields import Check, Field, Stop
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.segment_ends import data_end
 from rmqtool.store.cut import TruncatedSource
@@ -23,6 +23,7 @@ _PROBES = 128
 """places behind the end found that are looked at, in case zeros lie between the data"""
 _SAMPLES = 16
 """places whose records are compared by time, in case older records lie behind the end"""
+_HIDDEN = (Stop.BLANK, Stop.BLANK_LENGTH)
 _PAGE = 4096
 _CHUNK = 1 << 14
 """bytes in front of the end of the data that are searched first for the last record"""
@@ -81,11 +82,15 @@ def end_of_records(segment: Segment) -> int:
 
 
 def _last_record_end(source: TruncatedSource, base: int, start: int) -> int | None:
+    """Behind the last record, also one that a filler hides: its header may lie on the last record's front."""
     found = None
     kernels = choose_kernels(source.size - start)
-    for event in SegmentScan(source, base, checks=Check.FRAME, start=start, kernels=kernels):
+    scan = SegmentScan(source, base, checks=Check.FRAME, start=start, kernels=kernels, false_blanks=True)
+    for event in scan:
         if isinstance(event, Records):
             found = int(event.rows[-1, Field.POSITION] + event.rows[-1, Field.STORE_SIZE])
+        elif isinstance(event, Gap) and event.reason in _HIDDEN:
+            found = event.position + event.length
     return found
 
 

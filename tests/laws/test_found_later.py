@@ -1128,3 +1128,23 @@ def test_a_hole_of_whole_records_has_room_for_no_other(tmp_path: Path) -> None:
     assert rmq("recover", store.root, "--output", result, "--apply").exit_code == 0
     assert [one.name for one in (result / "consumequeue").iterdir()] == ["Orders"]
     assert rmq("doctor", result, "--as-version", "5.3.3").exit_code == 0
+
+
+@pytest.mark.parametrize("behind", [1, 0])
+def test_a_key_under_a_filler_at_the_end_of_the_log(behind: int, tmp_path: Path) -> None:
+    """64278: the log was taken to end at the filler, and a key of what it hides was not there, complete."""
+    store = HandmadeStore()
+    for number in range(50):
+        store.put("Orders", b"%02d" % number * 300, keys=f"k{number}")
+    store.write(tmp_path / "store")
+    max((store.root / "index").iterdir()).unlink()
+    shutil.rmtree(store.root / "consumequeue")
+    whole = store.inside(store.stored[-1].offset // store.log.segment_size - 1)
+    hidden = whole[-1 - behind]
+    store.remove(store.segment(store.stored[-1].offset)[0])
+    path, position = store.segment(hidden.offset)
+    length = store.log.segment_size - position
+    store.patch(path, position, length.to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True))
+    key = f"k{store.stored.index(hidden)}"
+    found = rmq("query-key", store.root, "Orders", key, "--json")
+    assert (found.exit_code, json.loads(found.stdout)["summary"]["incomplete_reason"]) == (3, "damage")
