@@ -26,17 +26,18 @@ def noted(context: Context, store: Store, path: str) -> bool:
     return not context.console.quiet and any(note.startswith(f"{path}: ") for note in store.notes)
 
 
-def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list[Row]:
+def unlisted(store: Store, context: Context, *, commitlog: bool = False, config: bool = False) -> list[Row]:
     """Directories that could not be listed, as rows of `not_covered`; each was noted, or is warned of.
 
-    commitlog: only those that may hold segments.
+    commitlog: only those that may hold segments; config: only that of the tables.
     """
     roots = {str(root) for root in store.roots}
     found = []
     for one in store.directories:
         path = escape_name(one.path)
         holds_segments = path.rsplit("/", 1)[-1] == "commitlog" or one.location in roots
-        if one.error is not None and (holds_segments or not commitlog):
+        wanted = (holds_segments or not commitlog) and (path == "config" or not config)
+        if one.error is not None and wanted:
             if context.console.quiet:
                 context.console.warn(f"{path}: {one.error}")
             found.append(unreadable(path, one.error))
@@ -51,8 +52,8 @@ def warned(rows: list[Row], context: Context) -> list[Row]:
 
 
 def damaged_settings(store: Store, context: Context, *names: str) -> list[Row]:
-    """Files of `config/` that are there and give no table; each is warned of."""
-    return warned(config_lost(store, *names), context)
+    """Files of `config/` that give no table, each warned of; and `config/` itself where it is not listed."""
+    return [*unlisted(store, context, config=True), *warned(config_lost(store, *names), context)]
 
 
 def beside_tables(store: Store, context: Context) -> list[Row]:

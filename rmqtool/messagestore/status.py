@@ -40,8 +40,10 @@ def status_of(store: Store) -> dict[str, Any]:
     }
 
 
-def _behind(store: Store) -> int:
-    """Bytes of the log behind the last record that a queue knows."""
+def _behind(store: Store) -> int | None:
+    """Bytes of the log behind the last record that a queue knows; None where a directory cannot be listed."""
+    if any(one.error is not None for one in store.directories):
+        return None
     if not len(store.segments):
         return 0
     with LogView(store.segments) as log:

@@ -32,6 +32,7 @@ def command(
     salvage brings them back. Exit code 1 says that a table is not loaded as it should be.
     """
     from rmqtool.broker.traits import traits_of
+    from rmqtool.cli.left_out import unlisted
     from rmqtool.output.incident_table import columns
     from rmqtool.recovery.config_tables import Loads, config_outcomes
     from rmqtool.repair.config_union import united
@@ -44,7 +45,7 @@ def command(
     release = version.release_of(opened)
     names = {file.shown.removesuffix(".bak"): file.path.removesuffix(".bak") for file in opened.files}
     bad = lost = count = 0
-    left = []
+    left = unlisted(opened, context, config=True)
     with context.rows(SCHEMA, columns(KEYS, context.zone), csv_columns=("type", *KEYS, "loses")) as rows:
         for outcome in config_outcomes(opened, traits_of(release)):
             one = united(opened, names[outcome.path], traits_of(release))

@@ -27,15 +27,21 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
     Also beside a running broker, whose offsets are those that it wrote last, every five seconds. lag is empty
     where the queue has no files, and below 0 where the offset lies behind its end.
     """
+    from rmqtool.cli.left_out import unlisted, warned
     from rmqtool.output.tablerows import Column
+    from rmqtool.query.config_lost import config_lost
     from rmqtool.query.group_lag import group_rows
+    from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import coverage
     from rmqtool.store.required import require_root
 
     context = Context(output)
     opened = open_store(context, path, store)
     require_root(opened)
-    left: list[dict[str, Any]] = []
+    left: list[dict[str, Any]] = [
+        *unlisted(opened, context),
+        *warned(config_lost(opened, offsets_file(opened)), context),
+    ]
     columns = [
         Column(key, shrinks=key in {"group", "topic"}, right=key not in {"group", "topic"}) for key in KEYS
     ]

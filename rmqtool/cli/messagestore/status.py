@@ -23,20 +23,22 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
 
     Rates and latencies are those of the last ten seconds, as the writer publishes them every second. Without
     a writer, or with one that is a broker, only what files and disk tell is there, and all else is null.
-    Nothing is locked or written.
+    Nothing is locked or written. Exit code 3: a directory cannot be listed.
     """
+    from rmqtool.cli.left_out import unlisted
     from rmqtool.messagestore.status import status_of
     from rmqtool.store.required import require_root
 
     context = Context(output)
     opened = open_store(context, path, store)
     require_root(opened)
+    left = unlisted(opened, context)
     found = status_of(opened)
     if context.format == "json":
         context.document(SCHEMA, found)
     else:
         _page(context, found)
-    return ExitCode.OK
+    return ExitCode.INCOMPLETE if left else ExitCode.OK
 
 
 def _page(context: Context, found: dict[str, Any]) -> None:
@@ -48,7 +50,7 @@ def _page(context: Context, found: dict[str, Any]) -> None:
     times = None
     if None not in latency.values():  # or somebody else made the file
         times = ", ".join(f"{name} {latency[name]:.3g} ms" for name in latency)
-    flush, sent = found["flush_behind_bytes"], get["bytes"]
+    flush, behind, sent = found["flush_behind_bytes"], found["dispatch_behind_bytes"], get["bytes"]
     page.facts(
         [
             ("messages put", put["messages"]),
@@ -58,7 +60,7 @@ def _page(context: Context, found: dict[str, Any]) -> None:
             ("gets with messages", get["hit"]),
             ("gets without", get["miss"]),
             ("transferred", None if sent is None else human_bytes(sent)),
-            ("not dispatched", human_bytes(found["dispatch_behind_bytes"] or 0)),
+            ("not dispatched", None if behind is None else human_bytes(behind)),
             ("not flushed", None if flush is None else human_bytes(flush)),
             ("disk used", f"{found['disk_ratio']:.0%}"),
         ]

@@ -50,8 +50,9 @@ def command(
     the queue has messages, the group has no offset there. Exit code 1 says that an offset is wrong; offsets
     clamp corrects those outside their queues.
     """
-    from rmqtool.cli.left_out import damaged_settings
+    from rmqtool.cli.left_out import unlisted, warned
     from rmqtool.output.incident_table import columns
+    from rmqtool.query.config_lost import config_lost
     from rmqtool.query.offsets.audit import audit
     from rmqtool.query.served_queue import read_rules
     from rmqtool.store.consumer_offsets import DELAY_OFFSETS, offsets_file
@@ -62,7 +63,10 @@ def command(
     opened = open_store(context, path, store)
     require_root(opened)
     chosen, rules = filters.build(), read_rules(opened, version.release)
-    left: list[dict[str, Any]] = damaged_settings(opened, context, offsets_file(opened), DELAY_OFFSETS)
+    left: list[dict[str, Any]] = [
+        *unlisted(opened, context),
+        *warned(config_lost(opened, offsets_file(opened), DELAY_OFFSETS), context),
+    ]
     states: Counter[str] = Counter()
     wrong = 0
     with context.rows(
