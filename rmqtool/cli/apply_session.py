@@ -26,13 +26,13 @@ from rmqtool.repair.quarantine import check_beside
 from rmqtool.repair.room import written_bytes
 from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, save_plan
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
-from rmqtool.repair.unseen import refuse_unseen
 from rmqtool.repair.workplace import work_place
 from rmqtool.repair.writeback import begin_writeback
 from rmqtool.store.holding import hold, refuse_if_held
 from rmqtool.store.modes import only_for, readers_of
 from rmqtool.store.names import escape_name
 from rmqtool.store.required import require_root
+from rmqtool.store.unseen import refuse_unseen
 
 if TYPE_CHECKING:
     from rmqtool.cli.changing import ChangeOptions, Order
@@ -52,7 +52,7 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     """
     options.check()
     store = order.open()
-    refuse_unseen(store)
+    refuse_unseen(store, "no plan is made without it")
     only_for(readers_of(store))
     if not (order.alone and options.output is not None):
         require_root(store)

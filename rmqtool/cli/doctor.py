@@ -81,18 +81,21 @@ def command(
     Goes through the start of a broker of the given release, or of every release that may have written the
     store, without changing a byte: where recovery begins and stops, what it deletes, the bounds of every
     queue afterwards, what is lost, what is damaged already. Exit 0 when a start is safe, 1 when it is not or
-    something is damaged already, 3 when that is not certain.
+    something is damaged already, 3 when that is not certain, 4 when this user may not list a directory or
+    read a table.
 
     The files that a start reads are read whole. Whether queue offsets would be reused, and what is damaged
     already, is found in older segments too: up to 2 GiB of them are read, all with --full.
     """
     from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.store.required import require_root
+    from rmqtool.store.unseen import TABLES, refuse_unseen
 
     context = Context(output)
     seconds = None if budget is None else _seconds(budget)
     opened = open_store(context, path, store)
     require_root(opened)
+    refuse_unseen(opened, "there is no verdict without it", TABLES)
     asked = _asked(path, store, version, opened)
     diagnosis = Diagnosis(opened, version.as_version, full=full, budget=seconds)
     scenarios = diagnosis.parse(what_if or [])

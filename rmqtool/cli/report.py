@@ -83,12 +83,14 @@ def command(
     from rmqtool.report.page import page
     from rmqtool.store.modes import only_for, readers_of
     from rmqtool.store.required import require_root
+    from rmqtool.store.unseen import TABLES, refuse_unseen
 
     if not target:
         raise UsageError("--output is missing: it names the file")
     context = Context(output)
     opened = open_store(context, path, store)
     require_root(opened)
+    refuse_unseen(opened, "there is no verdict without it", TABLES)
     place = file_beside(target, [opened], "--output", force=force)
     only_for(readers_of(opened))
     diagnosis = Diagnosis(opened, version.as_version)

@@ -71,8 +71,8 @@ def test_an_answer_without_it_is_incomplete(store: Path, closed: str, command: s
 
 
 @pytest.mark.parametrize("closed", ["config", f"config/{OFFSETS}", "consumequeue/Orders", "index"])
-@pytest.mark.parametrize("command", ["recover", "rebuild", "config salvage", "offsets clamp"])
-def test_nothing_is_planned_over_it(store: Path, closed: str, command: str) -> None:
+@pytest.mark.parametrize("command", ["recover", "rebuild", "config salvage", "offsets clamp", "doctor"])
+def test_nothing_is_planned_or_judged_without_it(store: Path, closed: str, command: str) -> None:
     (store / closed).chmod(0)
     result = run(*command.split(), store)
     assert result.returncode == 4
