@@ -32,7 +32,6 @@ class CheckedLog(LogReader[Made]):
 
     checks: Check = Check.VERIFY
     false_blanks: bool = True
-    mapped: bool = True
 
     def of_event(self, source: ZeroFilledSource, event: Event) -> Filler | Event:
         """See `LogReader.of_event`."""

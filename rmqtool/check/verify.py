@@ -231,8 +231,11 @@ class Verification:
             return self.elsewhere(self.store.segments)
         usual = Accounting.of(self.store, kernels, self.level, self.compared_until)
         account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
-        part_bytes = SUMMED_PART_BYTES if account.summed else PART_BYTES
-        return CheckedLog(self.store.segments, self.reading, kernels, account, part_bytes=part_bytes).events()
+        summed = account.summed
+        part_bytes = SUMMED_PART_BYTES if summed else PART_BYTES
+        return CheckedLog(
+            self.store.segments, self.reading, kernels, account, part_bytes=part_bytes, mapped=summed
+        ).events()
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""

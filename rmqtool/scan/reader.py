@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
 
-PART_BYTES = 16 << 20
+PART_BYTES = 64 << 20
 """bytes of a segment between two cuts, holes left out"""
 
 SUMMED_PART_BYTES = 128 << 20

@@ -105,7 +105,7 @@ def test_a_mapped_segment_that_is_cut_is_read_again(
     monkeypatch.setattr(Accounting, "summed", summed)
     accounts: list[Account] = []
     others: list[str] = []
-    for segment, event in CheckedLog(store.segments, ReadOptions(), kernels, account).events():
+    for segment, event in CheckedLog(store.segments, ReadOptions(), kernels, account, mapped=True).events():
         if hasattr(event, "extent"):
             accounts.append(event)
         elif not segment.base:
