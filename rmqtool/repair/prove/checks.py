@@ -28,6 +28,7 @@ from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
+from rmqtool.store.releases import LAST_4, RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,16 +38,22 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
+_OTHERS = LAST_4, RELEASES[-1]
+"""a plan for which nobody named a release is held against the last one of each line"""
+_OTHER_QUEUES = "DR-BATCH-AS-PLAIN"
 STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
+_STARTED_ALL = (
+    "starts of {} were simulated on the result: they do no harm that they would not have done before"
+)
 
 
 def check_keep(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `recover --policy keep`: one pass over the result's log, and what changes of the store's again."""
     records = "every intact record of the store is in the result, unchanged and at its physical offset"
-    by = (VERIFIED, records, STARTED.format(planned.plan.release))
-    remains: list[str] = []
-    checked = Checked.of(by, _of_keep(store, planned, reading, remains))
-    return checked.model_copy(update={"remains": tuple(remains)})
+    releases, remains = [planned.plan.release], list[str]()
+    checked = Checked.of((VERIFIED, records), _of_keep(store, planned, reading, releases, remains))
+    started = (STARTED if len(releases) == 1 else _STARTED_ALL).format(" and ".join(releases))
+    return checked.model_copy(update={"by": (*checked.by, started), "remains": tuple(remains)})
 
 
 def check_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
@@ -67,7 +74,10 @@ def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checke
     return checked.model_copy(update={"by": (f"{both}: {later}",), "remains": tuple(remains)})
 
 
-def _of_keep(store: Store, planned: Planned, reading: ReadOptions, remains: list[str]) -> Iterator[str]:
+def _of_keep(
+    store: Store, planned: Planned, reading: ReadOptions, releases: list[str], remains: list[str]
+) -> Iterator[str]:
+    """releases: gets those, beside the plan's, whose starts on store and result were compared."""
     after = store_with(store, planned.edits)
     kernels, access = choose_kernels(data_bytes(after.segments)), reading.access
     comparison = Comparison(store, after, planned.edits, kernels, access)
@@ -91,6 +101,35 @@ def _of_keep(store: Store, planned: Planned, reading: ReadOptions, remains: list
             if not before.spoils(file) and order.moves(file, now)
         )
     yield from new_harm(store, after, planned, reading, remains)
+    if planned.plan.parameters.get("release") is None:
+        for release in _OTHERS:
+            if release != planned.plan.release:
+                yield from _harm_of_another(store, after, release, reading, releases)
+
+
+def _harm_of_another(
+    store: Store, after: Store, release: str, reading: ReadOptions, releases: list[str]
+) -> Iterator[str]:
+    """New harm that a release does for which nobody planned: stores go up and down between releases.
+
+    Where it does not start on the store as it is, nothing tells what it would do to that anyway, and a store
+    with batch queues is not one for a release that builds others of them.
+    """
+    how = replace(reading, live=False, given=choose_kernels(data_bytes(after.segments)))
+    found = costs_of(after, release, settings_of(store), how)
+    if found.outcome.refusal is None and not found.harm and not found.lost:
+        releases.append(release)
+        return
+    if any(one.code == _OTHER_QUEUES for one in found.outcome.consequences):
+        return
+    before = start_of(store, release, settings_of(store), how, whole=True)
+    if before.refusal is not None:
+        return
+    releases.append(release)
+    known = harm_of(before)
+    yield from (f"{release}: {words}" for about, words in found.harm.items() if about not in known)
+    if found.lost > lost_by(before):
+        yield f"{release}: a start would take {found.lost} messages away from the result"
 
 
 def new_harm(

@@ -134,6 +134,24 @@ def test_nor_one_that_a_broker_cannot_start_on(store: Store, repaired: list[Edit
     assert any("refuses to start" in one for one in checked.problems)
 
 
+@pytest.mark.parametrize("named", [None, "5.3.3"])
+def test_nor_one_that_only_another_release_cannot_start_on(
+    store: Store, repaired: list[Edit], named: str | None
+) -> None:
+    """5.x passes over a directory among its files, 4.9.8 does not start: nobody may have said which comes."""
+    path = store.segments[-1].file.path.rpartition("/")[0] + "/held"
+    directory = Edit(Change(action=Action.MAKE_DIRECTORY, path=path, why="test", message="-"))
+    parameters = {"policy": "keep", "release": named}
+    planned = make_planned("recover", store, "5.3.3", parameters, [*repaired, directory], inputs=store.files)
+    checked = check_keep(store, planned, ReadOptions())
+    assert {one.partition(": ")[0] for one in checked.problems} == (set() if named else {"4.9.8"})
+
+
+def test_a_plan_is_started_by_both_lines_of_releases(store: Store, repaired: list[Edit]) -> None:
+    checked = check_keep(store, plan(store, repaired), ReadOptions())
+    assert "starts of 5.3.3 and 4.9.8 were simulated" in checked.by[-1]
+
+
 def test_what_was_wrong_before_speaks_against_no_plan(store: Store, tmp_path: Path) -> None:
     touched = write("checkpoint", 100, b"x")
     checked = check_keep(store, plan(store, [touched]), ReadOptions())
