@@ -174,7 +174,7 @@ class BrokerIdentity(NamedTuple):
 
 def _number(text: bytes, path: str, bits: int) -> int:
     if not _INTEGER.fullmatch(text) or not -(1 << bits) <= int(text) < 1 << bits:
-        raise FormatError(f"{text[:40]!r} is no {bits + 1}-bit number", path)
+        raise FormatError(f"{text[:40]!r} is not a {bits + 1}-bit number", path)
     return int(text)
 
 

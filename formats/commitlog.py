@@ -143,9 +143,9 @@ def is_v6(sys_flag: int) -> tuple[bool, bool]:
 
 @cache
 def overhead(magic: int, sys_flag: int) -> int:
-    """Bytes of a record without body, topic and properties; FormatError when `magic` is no record magic."""
+    """Bytes of a record without body, topic and properties; FormatError where `magic` is not of one."""
     if magic not in TOPIC_LENGTH:
-        raise FormatError(f"{magic} is no record magic", "magic")
+        raise FormatError(f"{magic} is not a record magic", "magic")
     return sizeof(HEADERS[is_v6(sys_flag)]) + sizeof(TOPIC_LENGTH[magic]) + sizeof(PROPERTIES_LENGTH)
 
 
@@ -165,7 +165,7 @@ def magic_of(topic: str) -> int:
 
 
 def _magic_rule(message: Container) -> str | None:
-    return None if message.magic in TOPIC_LENGTH else f"{message.magic} is no record magic"
+    return None if message.magic in TOPIC_LENGTH else f"{message.magic} is not a record magic"
 
 
 def _body_rule(message: Container) -> str | None:

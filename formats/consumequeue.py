@@ -103,14 +103,14 @@ def is_ext_address(tags_code: int) -> bool:
 def ext_address(real_offset: int) -> int:
     """The tags code that points to byte `real_offset` of the extension files."""
     if not 0 <= real_offset <= EXT_MAX_REAL_OFFSET:
-        raise FormatError(f"{real_offset} is no offset in extension files", "tags_code")
+        raise FormatError(f"{real_offset} is not an offset in extension files", "tags_code")
     return real_offset + _ADDRESS_BASE
 
 
 def real_offset(address: int) -> int:
-    """The byte in the extension files that an address points to; FormatError when it is no address."""
+    """The byte in the extension files that an address points to; FormatError when it is not an address."""
     if not is_ext_address(address) or address < _ADDRESS_BASE:
-        raise FormatError(f"{address} is no extension address", "tags_code")
+        raise FormatError(f"{address} is not an extension address", "tags_code")
     return address - _ADDRESS_BASE
 
 

@@ -228,7 +228,7 @@ HostV6 = Schema(cs.Struct("ip" / cs.Bytes(16), "port" / cs.Int32sb))
 def host_text(ip: bytes, port: int) -> str:
     """`10.0.0.1:10911`, or `[2001:db8::1]:10911`; FormatError unless `ip` has 4 or 16 bytes."""
     if len(ip) not in (4, 16):
-        raise FormatError(f"{len(ip)} bytes are no IP address", "ip")
+        raise FormatError(f"{len(ip)} bytes are not an IP address", "ip")
     address = ipaddress.ip_address(bytes(ip))
     return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"
 

@@ -68,12 +68,12 @@ class Segment(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """The decoded name, None when this is no pair."""
+        """The decoded name, None when this is not a pair."""
         return java_utf8_decode(self.raw.partition(_NAME)[0])[0] if self.is_pair else None
 
     @property
     def value(self) -> str | None:
-        """The decoded value, None when this is no pair. Only the first 0x01 splits; a value may hold more."""
+        """The decoded value, None when this is not a pair. Only the first 0x01 splits."""
         return java_utf8_decode(self.raw.partition(_NAME)[2])[0] if self.is_pair else None
 
 

@@ -34,7 +34,7 @@ def dead_letter_topic(group: str) -> str:
 
 
 def half_offsets(body: bytes) -> list[int]:
-    """Queue offsets of the half messages that an op message settles; what is no number is passed over.
+    """Queue offsets of the half messages that an op message settles; what is not a number is passed over.
 
     4.x and 5.0 write one number, later releases each with a comma behind it
     (`TransactionalMessageServiceImpl#fillOpRemoveMap`).

@@ -27,7 +27,7 @@ def parse_delay_levels(text: str = DEFAULT_DELAY_LEVELS) -> dict[int, int]:
     for level, part in enumerate(text.split(" "), start=1):
         unit, number = _UNITS_MS.get(part[-1:]), java_parse_int(part[:-1], 64)
         if unit is None or number is None:
-            raise FormatError(f"{part!r} is no delay such as 10s or 2h", f"messageDelayLevel.{level}")
+            raise FormatError(f"{part!r} is not a delay such as 10s or 2h", f"messageDelayLevel.{level}")
         levels[level] = to_i64(number * unit)
     return levels
 
@@ -44,7 +44,7 @@ def delay_level(value: str, max_level: int) -> int:
     """The level in a `DELAY` value, not above `max_level`; FormatError where Java's parser refuses it."""
     level = java_parse_int(value)
     if level is None:
-        raise FormatError(f"{value!r} is no 32-bit number", DELAY)
+        raise FormatError(f"{value!r} is not a 32-bit number", DELAY)
     return min(level, max_level)
 
 
@@ -60,7 +60,7 @@ def tags_code_of(
     """The tags code that dispatch computes for a record.
 
     For the schedule topic with a `DELAY` above 0 it is the time of delivery, else the hash of `TAGS`. Raises
-    FormatError where dispatch takes the record for broken, because `DELAY` is no number. `levels` are the
+    FormatError where dispatch takes the record for broken, because `DELAY` is not a number. `levels` are the
     broker's delays (`parse_delay_levels`), the defaults when not given.
     """
     delay = properties.get(DELAY)

@@ -27,7 +27,7 @@ _FIELDS = {
 
 
 def trace_contexts(body: bytes) -> list[dict[str, str | int]]:
-    """The contexts in a body, with `trace_type`; what is no context is left out, and so are empty fields."""
+    """The contexts in a body, with `trace_type`; what is not a context is left out, as are empty fields."""
     found = []
     for text in body.decode("utf-8", "replace").split(_CONTEXT):
         kind, *values = text.split(_FIELD)

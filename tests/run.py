@@ -89,7 +89,7 @@ def run(steps: list[Step], *, to_the_end: bool = False) -> None:
     """One step after the other; one that fails ends the run or, `to_the_end`, the run's success.
 
     Ends with the first exit code that is not 0, and with the commands for what failed. pytest's 5, nothing
-    to do, is no failure where what is done is left out.
+    to do, is not a failure where what is done is left out.
     """
     failed: list[str] = []
     first = 0

@@ -33,7 +33,7 @@ CHUNK_ROWS = 1 << 18
 
 
 class MultiDispatchError(Exception):
-    """A list of queue offsets holds what is no number: dispatching throws there, at every try."""
+    """A list of queue offsets holds what is not a number: dispatching throws there, at every try."""
 
 
 class Codes(Enum):

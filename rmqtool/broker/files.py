@@ -122,7 +122,7 @@ class StoreFiles:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             self._let_go(path)
-            raise OSError(errno.EINVAL, "is no regular file", path)
+            raise OSError(errno.EINVAL, "is not a regular file", path)
         if found.st_size < size:
             os.ftruncate(descriptor, size)
         while len(self._open) > self._most_open:

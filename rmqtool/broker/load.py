@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a broker does not start. code: stable. path: what it stumbles over, None when it is no one file.
+    """Why a broker does not start. code: stable. path: what it fails on, None when it is not a single file.
 
     setting: `name=value` with which it starts, where that is a way out.
     """
@@ -75,7 +75,7 @@ def load_files(
             )
         base = parse_long(entry.name)
         if base is None:
-            raise RefusedError("file-name", "the name is no number", entry.path)
+            raise RefusedError("file-name", "the name is not a number", entry.path)
         files.files.append(MappedFile(base, size, entry.path, entry.file))
     return files
 

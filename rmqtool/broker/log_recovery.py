@@ -68,7 +68,7 @@ def abnormal_start(
 
 
 def _first_timestamp(one: MappedFile, traits: Traits) -> int | None:
-    """Store time (ms) of what begins the file, None when that is no record or has none."""
+    """Store time (ms) of what begins the file, None when that is not a record or has none."""
     if one.file is None:
         return None
     with one.file.open("pread") as source:

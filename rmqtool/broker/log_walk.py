@@ -30,7 +30,7 @@ class BudgetEndedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """What begins at `position` is no record that the broker takes; `verdict` says what it is."""
+    """What begins at `position` is not a record that the broker takes; `verdict` says what it is."""
 
     position: int
     verdict: Verdict

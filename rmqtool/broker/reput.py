@@ -97,7 +97,7 @@ class Reput:
         return taken, None
 
     def _leave(self, verdict: Verdict, rest: int) -> None:
-        """A filler, or bytes that are no record: on to the next file, or to the end of what is readable."""
+        """A filler, or bytes that are not a record: on to the next file, or the end of what can be read."""
         if verdict.reason is StopReason.BLANK:
             self.fillers.append(self.offset)
             self.offset += self.log.size - rem(self.offset, self.log.size)

@@ -102,14 +102,14 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
 def _is_master(known: StoreConfig, extra: Mapping[str, Any], *, controller: bool) -> bool:
     """Whether the broker has number 0: masters get it, whatever is given (`BrokerStartup`).
 
-    What is no long is passed over (`MixAll#properties2Object`).
+    What is not a long is passed over (`MixAll#properties2Object`).
     """
     number = java_parse_int(str(extra.get("brokerId", "0")).strip(), 64)
     return not number or (known.broker_role != "SLAVE" and not controller)
 
 
 def delay_levels(config: StoreConfig | None) -> Mapping[int, int]:
-    """Delays in ms by level (`messageDelayLevel`). Raises `UsageError` for what is no list of them."""
+    """Delays in ms by level (`messageDelayLevel`). Raises `UsageError` for what is not a list of them."""
     from rmqtool.store.config import config_of
 
     try:

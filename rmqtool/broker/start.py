@@ -181,7 +181,7 @@ class Start:
             raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
         file = self.store.file("checkpoint")
         if file is not None and cannot_be_mapped(file):
-            raise RefusedError("checkpoint-directory", file.note or "no regular file", "checkpoint")
+            raise RefusedError("checkpoint-directory", file.note or "not a regular file", "checkpoint")
 
     def load(self) -> None:
         """Files of log and queues, the checkpoint, the index; after it `plan` is known."""

@@ -158,7 +158,7 @@ TABLE = _table()
 def traits_of(release: str) -> Traits:
     """The behaviour of a release; a later one than the last known is taken for that.
 
-    Raises `UsageError` for what is no version.
+    Raises `UsageError` for what is not a version.
     """
     try:
         wanted = version_key(release)

@@ -91,7 +91,7 @@ def _foreign(parts: tuple[str, ...]) -> int:
 
 
 def _stray_directories(store: Store) -> Iterator[Finding]:
-    """Directories where only files belong, and queue directories whose name is no number."""
+    """Directories where only files belong, and queue directories whose name is not a number."""
     for directory in store.directories:
         parts = tuple(directory.path.split("/"))
         if len(parts) < 2:
@@ -107,7 +107,7 @@ def _stray_directories(store: Store) -> Iterator[Finding]:
             )
         elif parts[0] in QUEUE_KINDS and len(parts) == 3 and role_of(parts).numbered is None:
             path = escape_name(directory.path)
-            yield finding("DIR-UNKNOWN", path=path, found="its name is no queue number")
+            yield finding("DIR-UNKNOWN", path=path, found="its name is not a queue number")
 
 
 def _empty_files(store: Store) -> Iterator[Finding]:

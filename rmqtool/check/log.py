@@ -132,7 +132,7 @@ class RecordCheck:
 
 
 def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:
-    """Bytes that are no record. usual: bytes of a segment file; a shorter one was cut."""
+    """Bytes that are not a record. usual: bytes of a segment file; a shorter one was cut."""
     code = GAP_CODES[event.reason]
     at_end = event.position + event.length == segment.size < usual
     if event.reason is Stop.EXCEEDS_FILE and at_end and (event.found or 0) <= usual - event.position:

@@ -175,7 +175,7 @@ def _to_copy(
     shared = " beside blocks shared with the store" if copy.shares else ""
     context.console.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")
     for path in copy.tree.skipped:
-        context.console.warn(f"{path} is no file and not copied")
+        context.console.warn(f"{path} is not a file and not copied")
     for path in _left_out(copy):
         context.console.warn(f"{path} leads out of the store by a link and is not copied (--follow-links)")
     _warn_of_owners(context, store)

@@ -107,7 +107,7 @@ class Context:
         return self.rows(schema, shown, csv_columns=[*names, *CSV_COLUMNS])
 
     def page(self) -> Page:
-        """Where a command writes what is no listing, in table form."""
+        """Where a command writes what is not a listing, in table form."""
         from rmqtool.output.page import Page
 
         return Page(self.out, self.look)

@@ -54,8 +54,8 @@ def command(
 
     A store or commitlog directory gives its records in physical order, with the fillers, gaps and the tail
     between them. Queue, index, checkpoint, epoch and config files give what they hold, replayable files of
-    export their records. Bytes that are no record are reported and reading goes on behind them: exit code 1
-    says that there are some.
+    export their records. Bytes that are not a record are reported, and reading goes on behind them: exit
+    code 1 says that there are some.
     """
     from rmqtool.cli.dump_files import dump_files
     from rmqtool.cli.dump_log import dump_log

@@ -20,7 +20,7 @@ _LONGEST = 1 << 20
 def key_lines(name: str) -> Iterator[str]:
     """The keys in a file or FIFO, `-` is standard input; blanks around a key and empty lines do not count.
 
-    Raises `UsageError` where it cannot be read, is no UTF-8 text, or holds no key.
+    Raises `UsageError` where it cannot be read, is not UTF-8 text, or holds no key.
     """
     none = True
     try:
@@ -33,7 +33,7 @@ def key_lines(name: str) -> Iterator[str]:
     except OSError as error:
         raise UsageError(f"--keys-file: {name} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"--keys-file: {name} is no UTF-8 text") from error
+        raise UsageError(f"--keys-file: {name} is not UTF-8 text") from error
     if none:
         raise UsageError(f"--keys-file: {name} holds no key")
 

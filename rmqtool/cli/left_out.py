@@ -1,4 +1,4 @@
-"""What of a store cannot be opened: directories that could not be listed, entries that are no plain file."""
+"""What of a store cannot be opened: directories that could not be listed, entries that are not files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def undecoded_beside_log(store: Store, context: Context) -> list[Row]:
     found = unopened(strange, context)
     for file in strange:
         if file.regular:
-            row = unreadable(file.shown, f"is no segment: {file.note}", 0, file.size)
+            row = unreadable(file.shown, f"is not a segment: {file.note}", 0, file.size)
             context.console.warn(f"{row['path']}: {row['error']}")
             found.append(row)
     return found

@@ -287,7 +287,7 @@ class VersionOptions:
         if self.as_version not in RELEASES:
             known = f"{RELEASES[0]} to {RELEASES[-1]}"
             raise UsageError(
-                f"--as-version: {self.as_version} is no release of RocketMQ known here ({known})"
+                f"--as-version: {self.as_version} is not a release of RocketMQ known here ({known})"
             )
         return self.as_version
 

@@ -143,7 +143,7 @@ def parse_range(text: str, parse_one: Callable[[str], T]) -> tuple[T | None, T |
     """A half-open range `A:B`, each side read by `parse_one`; an empty side is None, no bound."""
     parts = text.split(":")
     if len(parts) != 2:
-        raise UsageError(f"'{text}' is no range; give A:B, A: or :B")
+        raise UsageError(f"'{text}' is not a range; give A:B, A: or :B")
     return _ordered(text, *(parse_one(part) if part else None for part in parts))
 
 
@@ -190,14 +190,14 @@ def parse_name_value(text: str) -> tuple[str, str]:
 def parse_text(text: str) -> str:
     """Text to look for, as it was typed: not empty (an unset variable of a script), and UTF-8.
 
-    Bytes that are no UTF-8 stand in an argument as lone surrogates and match nothing.
+    Bytes that are not UTF-8 stand in an argument as lone surrogates and match nothing.
     """
     if not text:
         raise UsageError("is empty")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UsageError(f"'{text}' is no UTF-8 text") from error
+        raise UsageError(f"'{text}' is not UTF-8 text") from error
     return text
 
 

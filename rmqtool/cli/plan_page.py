@@ -135,7 +135,7 @@ def _undo(options: ChangeOptions, journal: str) -> str:
 
 
 def _left_out(outcome: Outcome) -> str | None:
-    """Links that are not in a copy, which is no complete one."""
+    """Links that are not in a copy, which is not a complete one."""
     if not outcome.left_out:
         return None
     more = f" and {len(outcome.left_out) - 1} more" if len(outcome.left_out) > 1 else ""

@@ -186,7 +186,7 @@ class Shown:
             What.BLANK: f"No record at offset {shown}: filler from {start} to the end of the file",
             What.ZERO: f"No record at offset {shown}: zeros, the log has not reached it",
             What.STALE: f"No record at offset {shown}: behind the end of the log, left from an earlier life",
-            What.GARBAGE: f"No record at offset {shown}: {place.length} bytes from {start} on are no record",
+            What.GARBAGE: f"No record at offset {shown}: the {place.length} bytes from {start} on are none",
         }
         return words[place.what]
 

@@ -48,7 +48,7 @@ class Block:
         return self.data[self.starts[number] : self.starts[number + 1]].rstrip(b"\r\n")
 
     def text(self, number: int) -> str:
-        """One line as text; bytes that are no UTF-8 are shown as escapes."""
+        """One line as text; bytes that are not UTF-8 are shown as escapes."""
         return self.line(number).decode("utf-8", "backslashreplace")
 
 

@@ -27,7 +27,7 @@ _FLAGS = (
 
 
 def magic(values: Mapping[str, str]) -> list[str]:
-    """What four bytes that are no magic code look like (`CommitLog#checkMessageAndReturnSize`)."""
+    """What four bytes that are not a magic code look like (`CommitLog#checkMessageAndReturnSize`)."""
     number = int(values["magic"], 16) & 0xFFFFFFFF
     raw = number.to_bytes(4, "big")
     if number in _MAGIC:
@@ -91,7 +91,7 @@ def undispatched(values: Mapping[str, str]) -> list[str]:
 
 
 def _long(text: str) -> int | None:
-    """A number of a line; a broker writes none that is no long."""
+    """A number of a line; a broker writes none that is not a long."""
     return java_parse_int(text, 64)
 
 

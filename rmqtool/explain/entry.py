@@ -99,7 +99,7 @@ class Entry:
         return frozenset.intersection(*(frozenset(one.groupindex) for one in self.patterns))
 
     def values(self, text: str) -> dict[str, str] | None:
-        """The values in a line, None when this is no such line."""
+        """The values in a line, None when this is not such a line."""
         for anchor, pattern in zip(self.anchors, self.patterns, strict=True):
             if anchor in text and (match := pattern.search(text)):
                 return {name: value for name, value in match.groupdict().items() if value is not None}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 HEADER = r"^.{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
-"""how a line begins that is no continuation"""
+"""how a line begins that is not a continuation"""
 _LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)(?:ING)?\b")
 _TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?(?![\d:])")
 _HEADER = re.compile(HEADER)

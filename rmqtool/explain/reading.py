@@ -47,8 +47,8 @@ class Source:
     def blocks(self, advance: Callable[[int], None], size: int = BLOCK) -> Iterator[bytes]:
         """Whole lines in blocks of about `size` bytes. `advance` is called with bytes on disk.
 
-        Raises one of `READ_ERRORS` where a file cannot be read on, `UsageError` when it is no
-        text, or no file. A line longer than two blocks is cut.
+        Raises one of `READ_ERRORS` where a file cannot be read on, `UsageError` when it is not
+        text, or not a file. A line longer than two blocks is cut.
         """
         if self.text is not None:
             yield self.text.encode("utf-8", "surrogateescape") + b"\n"
@@ -119,7 +119,7 @@ def _files_of(path: Path) -> list[Source]:
 def _require_text(head: bytes, name: str) -> None:
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if controls * 10 > len(head) * 3:
-        raise UsageError(f"{name} is no log: it holds binary data (rmqtool dump shows store files)")
+        raise UsageError(f"{name} is not a log: it holds binary data (rmqtool dump shows store files)")
 
 
 def _no_place() -> int:

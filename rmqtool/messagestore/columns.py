@@ -245,7 +245,7 @@ def table_of(acks: list[Ack]) -> pa.RecordBatch:
 
 
 def part_of(given: list[Message]) -> pa.RecordBatch | None:
-    """Messages as columns; None where one has properties of its own or a host, or is no such message."""
+    """Messages as columns; None where one has properties of its own or a host, or is not such a message."""
     if any(one.properties or one.born_host is not None or type(one.keys) is str for one in given):
         return None
     try:
@@ -439,7 +439,7 @@ def _properties(
 def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:
     """Properties of messages that have some of their own, and whether the separator stands in one."""
     if not pa.types.is_map(maps.type):
-        raise UsageError("column properties: is no map of strings")
+        raise UsageError("column properties: is not a map of strings")
     found, odd = [], np.zeros(len(maps), np.bool_)
     for number, pairs in enumerate(maps.to_pylist()):
         own = [(name, value) for name, value in pairs or () if name and value]

@@ -81,6 +81,6 @@ class FurtherQueues:
         numbers = [java_parse_int(one, 64) for one in java_split(text, ",")]
         if self._dispatches and len(numbers) == len(names) and None in numbers:
             raise IllegalMessageError(
-                PutStatus.MESSAGE_ILLEGAL, f"{INNER_MULTI_QUEUE_OFFSET} holds what is no number"
+                PutStatus.MESSAGE_ILLEGAL, f"{INNER_MULTI_QUEUE_OFFSET} holds what is not a number"
             )
         return (*numbers, *([None] * (len(names) - len(numbers))))[: len(names)]

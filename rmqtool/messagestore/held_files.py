@@ -224,7 +224,7 @@ def refuse_odd_places(root: str, logs: Mapping[str, Folder]) -> None:
             raise _refusal(root, place, "a link")
         is_file = name in _STATE_FILES
         if os.path.lexists(place) and not (os.path.isfile if is_file else os.path.isdir)(place):
-            raise _refusal(root, place, "no file" if is_file else "no directory")
+            raise _refusal(root, place, "not a file" if is_file else "not a directory")
     for kind in _WRITTEN:
         _look_into(root, f"{root}/{kind.value}", files=_QUEUES + 1 if kind in _OF_QUEUES else 1)
     segments: dict[int, str] = {}
@@ -248,12 +248,12 @@ def _look_into(root: str, top: str, files: int, above: str = "", bases: dict[int
                         raise _refusal(root, entry.path, "a link", above)
                     if entry.is_dir(follow_symlinks=False):
                         if depth == files and entry.name.isdecimal():
-                            raise _refusal(root, entry.path, "no file", above)
+                            raise _refusal(root, entry.path, "not a file", above)
                         waiting.append((entry.path, depth + 1))
                     elif depth < files:
                         is_queue = depth == files - 1
                         if entry.name.isdecimal() if is_queue else may_be_topic(entry.name):
-                            raise _refusal(root, entry.path, "no directory")  # brokers pass over others
+                            raise _refusal(root, entry.path, "not a directory")  # brokers pass over others
                     elif depth == files and (files > 1 or bases is not None):
                         _refuse_twice(root, entry, above, seen)
         except (FileNotFoundError, NotADirectoryError):

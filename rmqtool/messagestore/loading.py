@@ -120,7 +120,7 @@ class Loader:
 
     def _strange(self, scan: ReplayScan) -> list[Refused]:
         found = [
-            Refused(position, None, None, PutStatus.MESSAGE_ILLEGAL, f"{length} bytes are no record")
+            Refused(position, None, None, PutStatus.MESSAGE_ILLEGAL, f"{length} bytes are not a record")
             if length - ENTRY_HEAD_SIZE <= self._maker.most_record
             else Refused(position, None, None, PutStatus.MESSAGE_ILLEGAL, _TOO_LARGE)
             for position, length in scan.strange

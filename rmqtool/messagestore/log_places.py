@@ -63,7 +63,7 @@ class LogPlaces:
         listed = {one.path for one in store.directories}
         for name in self.held:
             if name not in listed:
-                raise UsageError(f"{escape_name(name)}: is no directory of segments alone")
+                raise UsageError(f"{escape_name(name)}: is not a directory of segments alone")
 
     def directory_for(self, number: int) -> str:
         """Where segment `number` is made: in turn (`MultiPathMappedFileQueue#tryCreateMappedFile`)."""

@@ -264,7 +264,7 @@ class StoredMessage:
     def inner_messages(self) -> list[InnerBatchMessage]:
         """The messages of an inner batch, none of another record (`MessageDecoder#decodeMessage`).
 
-        Raises `UnreadableError` for a body that is no such batch.
+        Raises `UnreadableError` for a body that is not such a batch.
         """
         if not self.sys_flag & _INNER:
             return []

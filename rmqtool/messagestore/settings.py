@@ -251,7 +251,7 @@ def _refuse_unknown(extra: dict[str, Any]) -> None:
             continue
         near = get_close_matches(name, known, 1, _LIKENESS)
         if near:
-            raise UsageError(f"{name} is no setting: {near[0]} is")
+            raise UsageError(f"{name} is not a setting: {near[0]} is")
         _LOG.warning("%s is not known and has no effect", name)
 
 
@@ -284,7 +284,7 @@ def _value(name: str, given: Any, default: Any) -> Any:
         try:
             return int(given)
         except ValueError:
-            raise UsageError(f"{name} is no integer") from None
+            raise UsageError(f"{name} is not an integer") from None
     return str(given)
 
 
@@ -295,4 +295,4 @@ def _host(ip: str, port: int) -> Host:
     try:
         return socket.inet_pton(family, ip), port
     except OSError:
-        raise UsageError(f"brokerIP1={ip} is no address") from None
+        raise UsageError(f"brokerIP1={ip} is not an address") from None

@@ -435,7 +435,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         5.1.1 know no boundary. 0 without such a queue.
         """
         if boundary not in set(Boundary):
-            raise UsageError(f"{boundary} is no boundary: {' or '.join(Boundary)}")
+            raise UsageError(f"{boundary} is not a boundary: {' or '.join(Boundary)}")
         self._ready(topic, queue_id, 0, None)
         return self._reader.offset_by_time(topic, queue_id, timestamp, Boundary(boundary))
 

@@ -29,7 +29,7 @@ _QUOTE_NEEDED = re.compile(r'[",]|^\s|\s$|^$')
 
 
 class CsvRows(Rows):
-    """Rows with the given columns; keys that are no column are left out, lists and objects are JSON.
+    """Rows with the given columns; keys that are not columns are left out, lists and objects are JSON.
 
     CSV has no place for the summary: it goes to `closing`. header: False where it has been written before.
     spreadsheet: text that a spreadsheet would take for a formula gets an apostrophe in front.

@@ -59,7 +59,7 @@ _ROW_TYPES = frozenset({"unit", "ext_unit", "index_item", "index_slot"})
 
 
 def banner(row: Mapping[str, Any]) -> str | None:
-    """Whatever is no unit or item, as NAME=VALUE across the table."""
+    """Whatever is not a unit or item, as NAME=VALUE across the table."""
     if row.get("type") in _ROW_TYPES or "type" not in row:
         return None
     return " ".join(_notes(row))

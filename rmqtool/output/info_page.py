@@ -204,7 +204,7 @@ def _valid(epoch: Row) -> str | None:
 
 
 def _topic(row: Row) -> str | None:
-    """The topic; bytes of one that is no UTF-8 as escapes."""
+    """The topic; bytes of one that is not UTF-8 as escapes."""
     if "topic_hex" in row:
         return bytes.fromhex(row["topic_hex"]).decode(errors="backslashreplace")
     topic: str | None = row["topic"]

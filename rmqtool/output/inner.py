@@ -79,7 +79,7 @@ def _inner_rows(
             }
             rows.append(_shown(row, bytes(message.body), shape, rule))
     except FormatError as error:
-        reason = "the body is no sequence of messages" if shape.redacted else str(error)
+        reason = "the body is not a sequence of messages" if shape.redacted else str(error)
         rows.append({"type": "inner_error", **shared, "reason": reason})
         return rows, 1
     return rows, 0

@@ -28,7 +28,7 @@ _CHUNK = 128
 def encode(value: Any) -> bytes:
     r"""`value` as compact JSON that every reader takes.
 
-    Lone surrogates of a file name become their escapes as text (`\udcff`), numbers that are no JSON null;
+    Lone surrogates of a file name become their escapes as text (`\udcff`), numbers that are not JSON null;
     controls and what changes the direction of text are escaped.
     """
     try:

@@ -1,4 +1,4 @@
-"""A listing of records for people: its columns, and a line for everything that is no record."""
+"""A listing of records for people: its columns, and a line for everything that is not a record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rmqtool.output.times import Zone
 
 EVENT_KEYS = ("length", "content", "reason", "expected", "found")
-"""what rows that are no record have besides their place"""
+"""what rows that are not records have besides their place"""
 
 
 def columns(shape: MessageShape, zone: Zone) -> list[Column]:
@@ -38,7 +38,7 @@ def columns(shape: MessageShape, zone: Zone) -> list[Column]:
 
 
 def banner(row: Mapping[str, Any]) -> str | None:
-    """Everything that is no record, as one line across the table."""
+    """Everything that is not a record, as one line across the table."""
     kind = row.get("type", "message")
     if kind in {"message", "inner_message"}:
         return None

@@ -66,7 +66,7 @@ class FieldRule:
             return "hosts" in rule.what
         if one.property is None:
             return False
-        # bytes that are no property may be the rest of one
+        # bytes that are not a property may be the rest of one
         if not one.property:
             return bool(one.raw.strip(b"\x02"))
         return rule.hides_name(one.property) or rule.hides(one.property, one.value)

@@ -129,7 +129,7 @@ class RecordRedaction:
 
 
 def hide_read_bytes(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of bytes that are no record, without the values read there: they may be any text of a record."""
+    """A row of bytes that are not a record, without the values read there, which may be any text of one."""
     if row.get("reason") in {None, "missing", "unreadable", "zero"} and "stored_length" not in row:
         return row
     names = [name for name in ("expected", "found", "stored_length", "frame_error") if name in row]

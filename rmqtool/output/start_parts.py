@@ -16,7 +16,7 @@ _STOPS = {
     "zero_tail": "the ordinary end of data",
     "blank": "the end of the last segment",
     "end": "the end of the last segment",
-    "bad_magic": "bytes that are no record (bad magic)",
+    "bad_magic": "bytes that are not a record (bad magic)",
     "bad_crc": "a body that does not match its CRC",
     "bad_size": "a record whose size does not fit its fields",
     "bad_fields": "a field that leads out of its record, or a number that is none",

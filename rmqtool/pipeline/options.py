@@ -44,7 +44,7 @@ class SourceOptions:
     part_bytes: see `parts.log_parts`. unreadable: what becomes of bytes that cannot be read, `fail` or
     `skip`. pushdown: whether the reader takes filters. report: where skipped ranges are reported
     (`notes.Listener`). matched: those of `paths` that a pattern stands for. left_out: rows of `not_covered`
-    for what a pattern matched and is no store.
+    for what a pattern matched and is not a store.
     """
 
     paths: tuple[str, ...]

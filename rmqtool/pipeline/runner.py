@@ -45,7 +45,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Task(Generic[Item, Result]):
-    """What runs where the data is: a function and the errors that are no defects."""
+    """What runs where the data is: a function and the errors that are not defects."""
 
     work: Callable[[Item], Result]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _DEFECT = "Traceback (most recent call last)"
 _EXPECTED = re.compile(r"^(rmqtool\.errors\.\w+|MemoryError)\b", re.MULTILINE)
-"""what a task ends with that is no defect of the program"""
+"""what a task ends with that is not a defect of the program"""
 
 
 @dataclass(frozen=True)

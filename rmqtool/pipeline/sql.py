@@ -59,8 +59,8 @@ def sql(
     """One query over `messages`, `consumequeue`, `index_items`, `consumer_offsets`, `topics`.
 
     Every table has a column `store`. Raises `UsageError` for what Spark does not understand, and for
-    statements that are no query over these tables (`sql_allowed`). Views and functions of `session` are not
-    seen, and it gets none.
+    statements that are not queries over these tables (`sql_allowed`). Views and functions of `session` are
+    not seen, and it gets none.
     """
     host = str(session.conf.get("spark.driver.host", "127.0.0.1"))
     own = session.newSession()

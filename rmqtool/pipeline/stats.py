@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _LOG = "commitlog"
-"""path of what is no segment's: the bytes that are missing between two"""
+"""path of what is not a segment's: the bytes that are missing between two"""
 
 
 @dataclass(frozen=True)

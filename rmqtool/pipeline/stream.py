@@ -128,7 +128,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one part."""
         if not isinstance(partition, StreamPartition):
-            raise TypeError(f"{partition!r} is no partition of this stream")
+            raise TypeError(f"{partition!r} is not a partition of this stream")
         low, high = partition.within
         lacking: list[Row] = []
 

@@ -101,7 +101,7 @@ class LogCounts(Counts):
 
 @dataclass
 class FileCounts(Counts):
-    """Of files that are no commit log. newer: one of them has a format that this release does not decode."""
+    """Of files beside the commit log. newer: one of them has a format that this release does not decode."""
 
     files: int = 0
     rows: int = 0

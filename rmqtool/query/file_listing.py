@@ -1,4 +1,4 @@
-"""Files that are no commit log as a listing: batches and rows that are wanted, within the limit, counted."""
+"""Files beside the commit log as a listing: batches and rows that are wanted, within the limit, counted."""
 
 from __future__ import annotations
 

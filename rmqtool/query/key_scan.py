@@ -45,7 +45,7 @@ class Hashed(Protocol):
 class KeyScan:
     """Reads parts of a log for records whose keys have a wanted hash; `matching` tells which really do.
 
-    not_covered: what could not be read, or is no record, as in `store.coverage`. reached: physical offset
+    not_covered: what could not be read, or is not a record, as in `store.coverage`. reached: physical offset
     up to which the log was read.
     """
 

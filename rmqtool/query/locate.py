@@ -40,7 +40,7 @@ class What(StrEnum):
     BLANK = "blank"
     ZERO = "zero"
     GARBAGE = "garbage"
-    """bytes that are no record, not at the place where one should begin"""
+    """bytes that are not a record, not at the place where one should begin"""
     STALE = "stale"
     """behind the end of the log, between records of an earlier life"""
     NO_FILE = "no_file"
@@ -51,9 +51,9 @@ class Place:
     """An offset that was asked for, and what lies there.
 
     segment, position: the file and the byte in it, None where no file lies. start, length: the record,
-    filler or damaged range in that file. reason, expected, found: why the bytes are no record. before, after:
-    physical offsets of the nearest records in the same file. leftover: the record lies behind the end of the
-    living log. row, raw: of a record, its row (`scan.fields.Field`) and its bytes.
+    filler or damaged range in that file. reason, expected, found: why the bytes are not a record. before,
+    after: physical offsets of the nearest records in the same file. leftover: the record lies behind the end
+    of the living log. row, raw: of a record, its row (`scan.fields.Field`) and its bytes.
     """
 
     physical_offset: int

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 def log_gone(store: Store) -> list[Row]:
     """No row of `not_covered`, or the one for a log without a byte in a store that had messages.
 
-    It may lie elsewhere (`storePathCommitLog`): what is said of messages without it is no answer.
+    It may lie elsewhere (`storePathCommitLog`): what is said of messages without it is not an answer.
     """
     witnesses = witnesses_of_lost_log(store)
     if not witnesses:

@@ -24,7 +24,7 @@ LOOKED_AT = 10
 
 
 def damaged_range(place: Place) -> tuple[int, int] | None:
-    """Physical offsets [from, to) of the damage that a place lies in, None where it is no damage."""
+    """Physical offsets [from, to) of the damage that a place lies in, None where there is no damage."""
     if place.segment is None or place.what not in DAMAGE:
         return None
     start = place.segment.base + place.start

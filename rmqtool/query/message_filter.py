@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class MessageFilter:
     """A message passes when it passes every field that is set; several values of one field are alternatives.
 
-    `properties` is the exception: all pairs must be there. Ranges are half-open, None is no bound. Times are
-    epoch milliseconds. `limit` and `sample` do not choose messages, they stop or thin the listing, so they
-    make an answer incomplete with reason "limit".
+    `properties` is the exception: all pairs must be there. Ranges are half-open, None means no bound. Times
+    are epoch milliseconds. `limit` and `sample` do not choose messages, they stop or thin the listing, so
+    they make an answer incomplete with reason "limit".
     """
 
     topics: tuple[str, ...] = ()

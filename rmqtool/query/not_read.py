@@ -1,4 +1,4 @@
-"""What a scan met that is no record, as rows of `not_covered`: an answer may lack what lay there."""
+"""What a scan met that is not a record, as rows of `not_covered`: an answer may lack what lay there."""
 
 from __future__ import annotations
 

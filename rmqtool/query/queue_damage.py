@@ -37,7 +37,7 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
         if file.size < usual:
             yield _row(file.shown, file.size, usual - file.size, f"the file has {file.size} of {usual} bytes")
         elif usual and (file.base_offset or 0) % usual:
-            yield _row(file.shown, 0, file.size, f"its name is no multiple of the {usual} bytes of a file")
+            yield _row(file.shown, 0, file.size, f"its name is not a multiple of the {usual} bytes of a file")
     for before, behind in pairwise(files):
         if before.base_offset is None or behind.base_offset is None:
             continue

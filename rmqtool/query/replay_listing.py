@@ -1,4 +1,4 @@
-"""A replayable file as a listing: its records, and what of it is no whole record, counted."""
+"""A replayable file as a listing: its records, and what of it is not a whole record, counted."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ReplayListing:
         self._reached = batch["position"][-1].as_py() + sizes[-1].as_py()
 
     def _all(self, columns: Sequence[str]) -> Iterator[Listed]:
-        """Batches of what the filter passes; what is no whole record behind the run in front of it."""
+        """Batches of what the filter passes; what is not a whole record behind the run in front of it."""
         wanted = tuple(dict.fromkeys((*columns, "position", "physical_offset", "store_size")))
         at = 0
         try:

@@ -59,7 +59,7 @@ class UnitFilter:
         return batch
 
     def row(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """A single row, None when the limit is reached. What is no unit or item does not count."""
+        """A single row, None when the limit is reached. What is not a unit or item does not count."""
         if self._left is None or row["type"] in _UNCOUNTED:
             return row
         if self._left == 0:

@@ -56,7 +56,7 @@ class LogTail:
 
     unread: what of the log cannot be opened, as rows of `store.coverage`. access: how segments are opened.
     messages: how many were given. at: physical offset up to which the log was read. damage: ranges between
-    the messages that are no records. torn: the same at the end of the log, where a broker may be writing:
+    the messages that are not records. torn: the same at the end of the log, where a broker may be writing:
     what looks bad there is read again first, and while following every time.
     """
 

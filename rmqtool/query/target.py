@@ -131,7 +131,7 @@ def _lost_at(store: Store, place: Place) -> tuple[dict[str, Any], ...]:
 
 
 def _by_offset_id(store: Store, given: str) -> Answer | None:
-    """None when the text can be no offset message id of this store.
+    """None when the text cannot be an offset message id of this store.
 
     A client id hardly ever has such a port: it would be that of a process 0. So a place without a record is
     reported, also one that the log has not come to, and not the process and time that the digits would mean.

@@ -91,7 +91,7 @@ class WrongUnits:
     def _may_run_ahead(self) -> bool:
         """Whether messages may have greater queue offsets than their units: of light queues in 5.x.
 
-        A list that ends with a queue that is no light one loses its empty last offset, so that none of its
+        A list that ends with a queue that is not a light one loses its empty last offset, so that none of its
         queues gets a unit, although each has counted one (`MultiDispatchUtils`,
         `CommitLogDispatcherBuildConsumeQueue`).
         """

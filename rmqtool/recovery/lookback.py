@@ -35,7 +35,7 @@ ALLOWANCE = 2 << 30
 
 @dataclass
 class Looked:
-    """unread: paths not read, or not to their end. gaps: (path, offset, length) of what is no record.
+    """unread: paths not read, or not to their end. gaps: (path, offset, length) of what is not a record.
 
     matches: records against entries, by queue.
     """

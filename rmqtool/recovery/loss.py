@@ -1,6 +1,6 @@
 """Intact records that a start takes away: behind the place where recovery stops, in that file and later ones.
 
-Records that an earlier truncation left behind are no loss, and neither are copies of records that stay.
+Records that an earlier truncation left behind are not a loss, and neither are copies of records that stay.
 """
 
 from __future__ import annotations

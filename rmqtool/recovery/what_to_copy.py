@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOGS = (FileKind.COMMITLOG, FileKind.DLEDGER_DATA)
 FRONT = "in front of where a start reads the log"
 OTHER_LOG = "a log that is not decoded"
-SPECIAL = "no regular file"
+SPECIAL = "not a regular file"
 
 
 @dataclass

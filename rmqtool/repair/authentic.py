@@ -40,14 +40,14 @@ def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journa
     directory = journal_directory(given)
     path = os.path.join(directory, JOURNAL)
     if not os.path.exists(path):
-        raise UsageError(f"{escape_name(given)} is no undo journal: it has no {JOURNAL}")
+        raise UsageError(f"{escape_name(given)} is not an undo journal: it has no {JOURNAL}")
     authenticate(directory)
-    journal = parse_as(Journal, read_document(path, "undo journal"), path, "undo journal")
+    journal = parse_as(Journal, read_document(path, "an undo journal"), path, "an undo journal")
     journal = with_derived_places(journal, follow_links=follow_links)
     state_path = os.path.join(directory, STATE)
     if not os.path.exists(state_path):
         return directory, journal, State(phase=Phase.PREPARED)
-    state = parse_as(State, read_document(state_path, "journal state"), state_path, "journal state")
+    state = parse_as(State, read_document(state_path, "a journal state"), state_path, "a journal state")
     for entry in journal.entries:
         after = state.after.get(entry.path)
         if after is not None and len(after.pieces) != len(entry.pieces or ()):

@@ -156,7 +156,7 @@ class Backup:
             location = self._places.content_of(path)
             before = facts_of(location)
             if before.kind != "file":
-                raise PlanRefusedError(f"{escape_name(path)}: the plan changes it, but it is no file")
+                raise PlanRefusedError(f"{escape_name(path)}: the plan changes it, but it is not a file")
             pieces = tuple(
                 Piece(
                     position=one.position,

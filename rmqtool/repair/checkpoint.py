@@ -30,7 +30,7 @@ PATH = "checkpoint"
 def stored_values(store: Store) -> dict[str, int]:
     """The values of the checkpoint as a broker reads them: zeros where there is none.
 
-    Raises `PlanRefusedError` for what is no file, and what reading raises.
+    Raises `PlanRefusedError` for what is not a file, and what reading raises.
     """
     file = store.file(PATH)
     raw = b""

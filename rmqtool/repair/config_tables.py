@@ -10,6 +10,7 @@ from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.repair.config_union import united
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
+from rmqtool.repair.plan_words import counted
 from rmqtool.repair.topic_guess import guess_notes, guessed_topics, queues_in_log, queues_on_disk, table_with
 from rmqtool.store.config_text import config_text
 from rmqtool.store.consumer_offsets import stored_offsets
@@ -156,7 +157,7 @@ def _with_topics(
     names = list(guessed)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     message = (
-        f"{len(names)} {'topic' if len(names) == 1 else 'topics'} without an entry, a guess from queues and "
+        f"{counted(len(names), 'topic')} without an entry, a guess from queues and "
         f"log (as many queues as have messages, perm 6): {', '.join(names[:_NAMED])}{more}"
     )
     others = [one for one in edits if one.change.path not in {TOPICS, f"{TOPICS}.bak"}]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _VERSION = "dataVersion"
 _DERIVED = frozenset({_VERSION, "groupTopicMap"})
-"""what is no entry: a broker makes it of the others"""
+"""what is not an entry: a broker makes it of the others"""
 _STATES = {
     View.LOADS: "ok",
     View.NOTHING: "empty",

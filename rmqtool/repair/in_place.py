@@ -42,7 +42,7 @@ def check_backup_place(store: Store, backup: str) -> None:
     if is_within(store.root, backup):
         raise UsageError(f"--backup {shown}: the store lies inside it")
     if os.path.lexists(backup) and not os.path.isdir(backup):
-        raise UsageError(f"--backup {shown}: exists and is no directory")
+        raise UsageError(f"--backup {shown}: exists and is not a directory")
     refuse_foreign(backup, "--backup")
 
 
@@ -101,7 +101,7 @@ def refuse_moved(store: Store, planned: Planned) -> None:
 
 
 def refuse_blocked(store: Store, planned: Planned) -> None:
-    """Raises `PlanRefusedError` naming what is no directory, or one, where the plan needs the other."""
+    """Raises `PlanRefusedError` naming what is not a directory, or one, where the plan needs the other."""
     places = InStore(store)
     changes = planned.plan.changes
     checked = {
@@ -120,7 +120,7 @@ def refuse_blocked(store: Store, planned: Planned) -> None:
         while folder not in checked and not os.path.isdir(folder):
             if os.path.lexists(folder):
                 raise PlanRefusedError(
-                    f"{escape_name(folder)} is no directory, and {change.path} has to lie in it: "
+                    f"{escape_name(folder)} is not a directory, and {change.path} has to lie in it: "
                     "move it away and plan again; nothing was changed"
                 )
             checked.add(folder)

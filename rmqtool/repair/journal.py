@@ -132,7 +132,7 @@ def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str)
         family, _, number = wanted.rpartition("/")
         given_family, _, given = str(found).rpartition("/")
         if given_family != family:
-            raise UsageError(f"{shown} is no {what}: schema {str(found)[:80]!r}")
+            raise UsageError(f"{shown} is not {what}: schema {str(found)[:80]!r}")
         if given.isdecimal() and (java_parse_int(given) or INT_MAX) > int(number):
             raise NewerFormatError(f"{shown} is of schema {found}, newer than this rmqtool knows ({wanted})")
     try:
@@ -140,7 +140,7 @@ def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{shown} is no {what}: {place}: {first['msg']}") from None
+        raise UsageError(f"{shown} is not {what}: {place}: {first['msg']}") from None
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -83,7 +83,7 @@ def refuse_without_place(root: str) -> None:
         os.path.join(root, "commitlog")
     ):
         raise PlanRefusedError(
-            f"{escape_name(root)}/commitlog is no directory: move it away, nothing can be kept safe beside it"
+            f"{escape_name(root)}/commitlog is not a directory: move it away, nothing can be kept safe there"
         )
 
 

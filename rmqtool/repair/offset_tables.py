@@ -15,6 +15,7 @@ from rmqtool.query.offsets.places import Chosen, Kind
 from rmqtool.query.served_queue import ReadRules
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
+from rmqtool.repair.plan_words import counted
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.config_text import config_text
 from rmqtool.store.config_types import with_number_keys
@@ -159,7 +160,7 @@ def _edit(store: Store, name: str, changes: Changes) -> Edit:
         length=len(text),
         size=len(text),
         why="offsets",
-        message=f"{count} {'offset' if count == 1 else 'offsets'} set",
+        message=f"{counted(count, 'offset')} set",
         facts={"offsets": rows},
     )
     return Edit(change, Inline(text))

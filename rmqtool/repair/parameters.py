@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 def _known(name: str) -> str:
     if name not in RELEASES:
-        raise ValueError("is no release of RocketMQ known here")
+        raise ValueError("is not a release of RocketMQ known here")
     return name
 
 
 def _field(name: str) -> str:
     if name not in CHECKPOINT_FIELDS:
-        raise ValueError("is no field of a checkpoint")
+        raise ValueError("is not a field of a checkpoint")
     return name
 
 
 def _path(shown: str) -> str:
     if not may_be_path(unescape_name(shown)):
-        raise ValueError("is no path")
+        raise ValueError("is not a path")
     return shown
 
 
@@ -105,4 +105,4 @@ def check_parameters(command: str, parameters: Mapping[str, Any], shown: str) ->
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, ("parameters", *first["loc"])))
-        raise UsageError(f"{shown} is no saved plan: {place}: {first['msg']}") from None
+        raise UsageError(f"{shown} is not a saved plan: {place}: {first['msg']}") from None

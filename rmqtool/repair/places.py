@@ -66,7 +66,7 @@ class InCopy:
 def inside(path: str) -> str:
     """The name behind a path of a plan, when it stays below where it starts. `ValueError` for others."""
     if posixpath.isabs(path) or ".." in path.split("/") or not path:
-        raise ValueError(f"{path!r} is no path inside a store")
+        raise ValueError(f"{path!r} is not a path inside a store")
     return unescape_name(path)
 
 

@@ -63,10 +63,10 @@ class _Data(BaseModel):
 
 def _read_location(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str):
-        raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
+        raise ValueError("is not a path")  # noqa: TRY004 - what pydantic expects
     place = unescape_name(value) if info.mode == "json" else value
     if not may_be_path(place):
-        raise ValueError("is no path")
+        raise ValueError("is not a path")
     return place
 
 

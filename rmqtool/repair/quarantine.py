@@ -30,7 +30,7 @@ def check_beside(store: Store, directory: str, option: str) -> None:
     if lies_in(directory, store):
         raise UsageError(f"{option} {shown}: lies inside the store")
     if os.path.lexists(directory) and (not os.path.isdir(directory) or os.listdir(directory)):
-        raise UsageError(f"{option} {shown}: exists and is no empty directory")
+        raise UsageError(f"{option} {shown}: exists and is not an empty directory")
 
 
 class Evidence:

@@ -19,6 +19,7 @@ from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.content import FromFile, Inline
 from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
+from rmqtool.repair.plan_words import counted
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.same_bytes import same_bytes
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 COMMAND = "rebuild"
 _LATEST = 9_000_000_000_000
-"""ms; a later store time is no time that a file can have everywhere"""
+"""ms; a later store time is not a time that a file can have everywhere"""
 
 
 @dataclass
@@ -165,7 +166,7 @@ class _Rebuild:
             raise PlanRefusedError(f"config/topics.json {detail}: rmqtool config salvage comes first")
         text = table_with(pair.data, self._guessed)
         names = list(self._guessed)
-        count = f"{len(names)} {'topic' if len(names) == 1 else 'topics'}"
+        count = counted(len(names), "topic")
         change = Change(
             action=Action.PUT,
             path="config/topics.json",

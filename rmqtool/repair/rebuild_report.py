@@ -87,7 +87,7 @@ def _queue_warnings(rebuilt: Rebuilt) -> Iterator[str]:
     if left.unlisted:
         yield f"{left.unlisted} records name further queues but not their offsets, which got no entries"
     if left.numberless:
-        yield f"{left.numberless} offsets of further queues are no numbers: a broker's dispatch stops there"
+        yield f"{left.numberless} offsets of further queues are not numbers: a broker's dispatch stops there"
     for key, one in sorted(rebuilt.queues.items()):
         name = f"{key[0]}/{key[1]}"
         if one.misplaced:

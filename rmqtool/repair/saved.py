@@ -69,8 +69,8 @@ def load_plan(path: str) -> Plan:
     """A plan that was saved. Raises `UsageError` for anything else, `NewerFormatError`, `StoreIOError`."""
     shown = f"--plan {escape_name(path)}"
     stat_named(path, shown)
-    content = read_document(path, "saved plan", shown)
-    return parse_as(Plan, content, path, "saved plan")
+    content = read_document(path, "a saved plan", shown)
+    return parse_as(Plan, content, path, "a saved plan")
 
 
 def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:

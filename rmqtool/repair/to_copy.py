@@ -56,7 +56,7 @@ def check_output(store: Store, output: str) -> None:
     if not os.path.lexists(output):
         return
     if not os.path.isdir(output):
-        raise UsageError(f"--output {shown}: exists and is no directory")
+        raise UsageError(f"--output {shown}: exists and is not a directory")
     if os.listdir(output):
         raise UsageError(f"--output {shown}: exists and is not empty")
 

@@ -116,8 +116,8 @@ def _inner_batch(place: Place, mark: _Mark, kept: bytes, size: int) -> Iterator[
 def _schedule(place: Place, mark: _Mark, kept: bytes) -> Iterator[Form]:
     """`ScheduleMessageService` logs and leaves out what claims to be a half message.
 
-    A REAL_QID that is no number stops the level in 4.x. Where even the name of the half topic does not fit,
-    it is delivered to the topic that nobody subscribes to; that needs a body, as 5.x refuses to put none.
+    A REAL_QID that is not a number stops the level in 4.x. Where even the name of the half topic does not
+    fit, it is delivered to the topic that nobody subscribes to; that needs a body, as 5.x puts none without.
     """
     discarded = {props.REAL_TOPIC: HALF_TOPIC, props.REAL_QID: "0"}
     delay = props.decode(kept).get(props.DELAY, "")
@@ -201,7 +201,7 @@ def _encode(pairs: Pairs) -> bytes:
 
 
 def _no_offset(length: int) -> bytes:
-    """The number below every offset in so many digits; a lone sign is no number, and counts as the same."""
+    """The number below every offset in so many digits; a lone sign counts as the same."""
     return b"-" if length == 1 else b"-" + b"1".rjust(length - 1, b"0")
 
 

@@ -34,7 +34,7 @@ class CopiedFile:
 
 @dataclass
 class Tree:
-    """What a copy of a store consists of. skipped: paths that are no files (FIFOs, sockets, devices).
+    """What a copy of a store consists of. skipped: paths that are not files (FIFOs, sockets, devices).
 
     left_out: links that lead out of the store, which are not followed.
     """

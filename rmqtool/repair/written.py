@@ -53,7 +53,7 @@ def read_document(path: str, what: str, shown: str | None = None) -> dict[str, A
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        raise UsageError(f"{shown} is no {what}: not JSON") from None
+        raise UsageError(f"{shown} is not {what}: not JSON") from None
     if not isinstance(found, dict):
-        raise UsageError(f"{shown} is no {what}: no JSON object")
+        raise UsageError(f"{shown} is not {what}: not a JSON object")
     return found

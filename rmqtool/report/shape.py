@@ -49,7 +49,7 @@ class Volume:
 class RunShape:
     """A run of records at positions [start, end) of its segment.
 
-    topics: names, by the numbers in `drawn` from `TOPICS_FROM` on; None for one that is no UTF-8.
+    topics: names, by the numbers in `drawn` from `TOPICS_FROM` on; None for one that is not UTF-8.
     sums, largest: as `LogStatistics.add_sums` takes them; None where nobody asked. volume: by seconds.
     """
 

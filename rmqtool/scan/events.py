@@ -49,7 +49,7 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that are no record, with live data behind them or where data must be.
+    """Bytes that are not a record, with live data behind them or where data must be.
 
     stale: what follows is left of an earlier life of the file; said where `SegmentScan` is asked to tell.
     """

@@ -84,7 +84,7 @@ class ExtensionLookup:
         self._bases = [base for base, _ in self._files]
 
     def tags_code(self, address: int) -> int | None:
-        """The tags code that an address resolves to; None when it is no address or nothing lies there."""
+        """The tags code that an address resolves to; None when it is not an address or nothing lies there."""
         if not is_ext_address(address):
             return None
         offset = address - ext_address(0)

@@ -84,7 +84,7 @@ class Issue(IntFlag):
     SEPARATOR = 512
     """the value of TAGS holds the separator that follows a name"""
     SEALED = 1024
-    """the record ends in `__CRC32#`, which is no fault"""
+    """the record ends in `__CRC32#`, which is not a fault"""
     CRC32 = 2048
     """and the number there is not that of the record in front of it"""
     NEGATIVE = 4096
@@ -92,7 +92,7 @@ class Issue(IntFlag):
 
 
 TORN = Issue.TOPIC_NUL | Issue.TOPIC_UTF8 | Issue.PROPERTIES_NUL
-"""Text that no broker writes: zero bytes, or a topic that is no UTF-8, which it encodes itself.
+"""Text that no broker writes: zero bytes, or a topic that is not UTF-8, which it encodes itself.
 
 Properties of a client's batch are stored as they were sent, in whatever encoding
 (`MessageExtEncoder#encode(MessageExtBatch)`).
@@ -160,7 +160,7 @@ class EntryStop(IntEnum):
     BAD_LENGTH = 4
     BAD_CRC = 5
     NO_RECORD = 6
-    """the entry is whole, what it holds is no record"""
+    """the entry is whole, what it holds is not a record"""
 
 
 LARGEST_RECORD = 1 << 30

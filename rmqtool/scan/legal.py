@@ -36,6 +36,6 @@ def may_be_topic(name: str) -> bool:
     """Whether a topic can have this name, but for its length."""
     try:
         topic = name.encode()
-    except UnicodeEncodeError:  # bytes of a file name that are no UTF-8, or half a character in a table
+    except UnicodeEncodeError:  # bytes of a file name that are not UTF-8, or half a character in a table
         return False
     return bool(topic) and (set(topic) <= set(TOPIC_CHARACTERS) or made_by_broker(topic))

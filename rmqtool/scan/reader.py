@@ -197,7 +197,7 @@ class LogReader(Generic[Made]):
         for one in self.segments if self.chosen is None else self.chosen:
             start, end = max(low - one.base, 0), min(high - one.base, one.size)
             whole = self.options.jobs <= 1 or self.options.live
-            # holes are no work: a sparse file may have any length
+            # holes cost nothing: a sparse file may have any length
             data = min(end, one.file.disk_bytes)
             count = 1 if whole else max(-(-data // self.part_bytes), 1)
             parts = _Parts(one, start, end, count, self)
@@ -287,7 +287,7 @@ class LogReader(Generic[Made]):
         yield segment.size, None
 
     def of_event(self, source: ZeroFilledSource, event: Event) -> Any:  # noqa: ARG002 - for who looks closer
-        """What becomes of an event of `SegmentScan` that is no run of records."""
+        """What becomes of an event of `SegmentScan` that is not a run of records."""
         return event
 
 

@@ -55,7 +55,7 @@ class ReplayEnd:
 def refuse_header(raw: bytes, name: str) -> bool:
     """Whether a file that begins with `raw` is cut inside its header; raises for what is none."""
     if raw[: len(MAGIC)] != MAGIC[: len(raw)]:
-        raise NotAStoreError(f"{name} is no replayable file: it does not begin with {MAGIC.decode()}")
+        raise NotAStoreError(f"{name} is not a replayable file: it does not begin with {MAGIC.decode()}")
     if len(raw) < HEADER_SIZE:
         return True
     version = Header.parse(raw).version

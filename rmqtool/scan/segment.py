@@ -1,7 +1,7 @@
 """One segment file from its first byte to its last: records, blanks, gaps, tail.
 
-After bytes that are no record the scan looks for the next place that holds one, reports what lies between as
-a gap, and goes on there. So it does after bytes that cannot be read, when the source is a `ZeroFilledSource`.
+After bytes that are not a record the scan looks for the next place that holds one, reports what lies between
+as a gap, and goes on there. So it does after bytes that cannot be read, in a `ZeroFilledSource`.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class SegmentScan:
         """Records up to `end` without a last one whose size is false, where to read on, and its gap.
 
         Bytes from elsewhere may begin with a whole header over a record that is shorter: what states another
-        place, has nothing behind it, and covers the front of a record at its own place, is no record.
+        place, has nothing behind it, and covers the front of a record at its own place, is not a record.
         """
         last = records.rows[-1]
         start = int(last[Field.POSITION])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.events import Records
 
 _RUN = bytes(8)
-"""so many zeros are no text of a client"""
+"""so many zeros are not text of a client"""
 
 
 def is_torn(properties: bytes) -> bool:

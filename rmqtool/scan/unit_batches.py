@@ -67,7 +67,7 @@ def read_units(
     """Units of a plain (or, with `batch`, a 46-byte) queue file, then the rest of the file.
 
     A hole of the file between units, some MiB of it, is one gap.
-    Where the topic is no UTF-8 its column is null, and a column `topic_hex` has its bytes.
+    Where the topic is not UTF-8 its column is null, and a column `topic_hex` has its bytes.
     """
     dtype = BATCH_UNIT if batch else UNIT
     end, done = data_end(source, dtype.itemsize), 0

@@ -96,7 +96,7 @@ def open_stream(path: str, name: str, *, pipes: bool) -> IO[bytes]:
 def stat_named(path: str | os.PathLike[str], shown: str) -> os.stat_result:
     """Facts of what the user named; `shown` is what messages call it.
 
-    Raises `VanishedError` when nothing is there, `UsageError` for what can be no path, `StoreIOError`.
+    Raises `VanishedError` when nothing is there, `UsageError` for what cannot be a path, `StoreIOError`.
     """
     try:
         return os.stat(path)

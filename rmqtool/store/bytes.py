@@ -217,7 +217,7 @@ class FileSource(SourceBase):
         return done
 
     def _extents(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Ranges in `[start, end)` that are no holes, as far as the file system tells."""
+        """Ranges in `[start, end)` that are not holes, as far as the file system tells."""
         at: int | None = start
         while at is not None and at < end and (at := self.next_data(at)) is not None and at < end:
             try:

@@ -44,14 +44,14 @@ def _java_int(value: object) -> object:
     if isinstance(value, str):
         number = java_parse_int(value.strip())
         if number is None:
-            raise ValueError("this is no 32-bit integer")
+            raise ValueError("this is not a 32-bit integer")
         return number
     return value
 
 
 def _path(value: str) -> str:
     if not may_be_path(value):
-        raise ValueError("this is no path")
+        raise ValueError("this is not a path")
     return value
 
 
@@ -253,7 +253,7 @@ def split_paths(paths: str, separator: str | None = None) -> list[str]:
 def load_broker_conf(path: str | os.PathLike[str]) -> StoreConfig:
     """Reads a `broker.conf` (a Java properties file, ISO 8859-1 with escapes).
 
-    Raises `UsageError` for a missing or malformed file and for values that are no legal number,
+    Raises `UsageError` for a missing or malformed file and for values that are not legal numbers,
     `StoreIOError` when it may not be read. (The broker itself silently ignores such a value; a tool must
     not.)
     """

@@ -124,7 +124,7 @@ def _too_deep(data: dict[str, Any]) -> bool:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _quote_bare_keys(text: str) -> tuple[str, bool]:
@@ -205,7 +205,7 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception, instead: 
     import chompjs
 
     reason = str(strict) or type(strict).__name__
-    problem = "; ".join([f"is no JSON: {reason}", *remarks])
+    problem = "; ".join([f"is not JSON: {reason}", *remarks])
     if text[0] != "{" or "\0" in text:
         return ParsedConfig(None, ParseState.UNPARSABLE, problem)
     try:

@@ -44,7 +44,7 @@ class StoreContents:
     """A store, or the part of one that was asked for, as it was listed.
 
     given: the argument. root: what paths are relative to. form: what the argument is, `how` says what showed
-    it. scope: path of the argument relative to root, "" for a whole store. files: every path that is no
+    it. scope: path of the argument relative to root, "" for a whole store. files: every path that is not a
     directory, sorted by root, then path. directories: every directory. config: settings given by the user,
     None when sizes are to be inferred. notes: remarks for people, one line each. at_rest: nobody can be
     writing: a view of what a change would leave, or a store that this process holds. log: the segments, where
@@ -107,7 +107,7 @@ class StoreContents:
     def queues(self, kind: FileKind | str = FileKind.CONSUMEQUEUE) -> tuple[Queue, ...]:
         """Queues of one kind (consume queue, batch consume queue or extension), by topic and queue number.
 
-        Queue directories without files are queues too; directories whose name is no number are not (the
+        Queue directories without files are queues too; directories whose name is not a number are not (the
         broker ignores them as well).
         """
         return self._queues.get(FileKind(kind), ())

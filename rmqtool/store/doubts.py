@@ -26,7 +26,7 @@ def why_doubtful(records: int, cause: Doubt) -> str:
     """What is wrong with records that are listed though."""
     many = f"{records} record{'s' * (records > 1)}"
     if cause is Doubt.TORN:
-        return f"{many} torn: a zero byte in topic or properties, or a topic that is no UTF-8"
+        return f"{many} torn: a zero byte in topic or properties, or a topic that is not UTF-8"
     if cause is Doubt.MISPLACED:
         what = "states another physical offset" if records == 1 else "state other physical offsets"
         return f"{many} {what}: what was stored here is overwritten"

@@ -23,7 +23,7 @@ class NotCopiedError(StoreIOError):
 
 @dataclass(frozen=True, slots=True)
 class StoreFile:
-    """One path that is no directory.
+    """One path that is not a directory.
 
     path: relative to the store root, with `/` (undecodable bytes as lone surrogates: print `shown`).
     size, disk_bytes: length and really allocated bytes. mtime_ns: modification time, ns since the epoch.

@@ -54,7 +54,7 @@ def hold(root: str | os.PathLike[str]) -> Iterator[Held]:
     """Holds the lock of the store at `root`; a missing lock file is made with the owner of the root.
 
     Raises `LockedError` when another process, or this one, holds it, `PlanRefusedError` when what lies there
-    is no file, `UsageError` when root would follow a link to the store that another user may change,
+    is not a file, `UsageError` when root would follow a link to the store that another user may change,
     `StoreIOError` when the file cannot be opened for writing (a read-only file system) or locked.
     """
     held = _take(os.fspath(root))
@@ -81,7 +81,7 @@ def _take(root: str) -> Held:
         folder.close()
         if error.errno in _NO_FILE:
             raise PlanRefusedError(
-                f"{escape_name(path)}: is no regular file and cannot be locked: move it away; "
+                f"{escape_name(path)}: is not a regular file and cannot be locked: move it away; "
                 "nothing was changed"
             ) from None
         raise StoreIOError(f"{escape_name(path)}: cannot be opened for the lock: {error.strerror}") from error
@@ -109,7 +109,7 @@ def _open(folder: Folder) -> tuple[int, bool]:
         return descriptor, True
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise FileExistsError(errno.EEXIST, "is no regular file")
+            raise FileExistsError(errno.EEXIST, "is not a regular file")
         return os.open(by_descriptor(found), os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK), False
     finally:
         os.close(found)

@@ -204,7 +204,7 @@ class Walker:
     def _special(
         self, entry: os.DirEntry[str], path: str, found: os.stat_result
     ) -> tuple[os.stat_result, str | None]:
-        """Why an entry that is no file or directory is not opened; what a link to a file leads to."""
+        """Why an entry that is not a file or directory is not opened; what a link to a file leads to."""
         if stat.S_ISDIR(found.st_mode):
             return found, "directory to which several links lead, listed elsewhere"
         if not stat.S_ISLNK(found.st_mode):

@@ -133,7 +133,7 @@ class Placement:
     note: str | None = None
 
     def of_size(self, size: int) -> Placement:
-        """The same of a file of `size` bytes: unknown where the offsets of some of them are no longs."""
+        """The same of a file of `size` bytes: unknown where the offsets of some of them are not longs."""
         if self.base_offset is None or self.base_offset + size <= LONG_MAX:
             return self
         return Placement(FileKind.UNKNOWN, note="offsets of its bytes are beyond what a long holds")
@@ -202,7 +202,7 @@ def _queue_role(kind: FileKind, below: tuple[str, ...]) -> Role:
         # Empty components stand for a queue directory that was copied away and lost its name.
         queue_id = parse_queue_id(below[1])
         if queue_id is None and below[1]:
-            return Role(topic=below[0], reason="the name of the queue directory is no queue number")
+            return Role(topic=below[0], reason="the name of the queue directory is not a queue number")
         return Role(numbered=kind, topic=below[0] or None, queue_id=queue_id)
     if not below:
         return Role(rocksdb=kind is FileKind.CONSUMEQUEUE, reason="only topic directories belong here")

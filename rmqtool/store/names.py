@@ -85,12 +85,12 @@ def names_directory(name: str) -> bool:
 
 
 def as_text(name: str) -> str:
-    """A name as tables have it: lone surrogates (it is no UTF-8) as escapes, as rows of JSON have them."""
+    """A name as tables have it: lone surrogates (it is not UTF-8) as escapes, as rows of JSON have them."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
 def topic_keys(name: str | None) -> dict[str, str | None]:
-    """A topic taken from a name on disk as columns: `topic`, or null and `topic_hex` when it is no UTF-8."""
+    """A topic taken from a name on disk as columns: `topic`, or null and `topic_hex` when it is not UTF-8."""
     if name is None or name.isascii():
         return {"topic": name}
     try:

@@ -30,7 +30,7 @@ def kind_of(given: FileKind | str | None) -> FileKind | None:
         known = ", ".join(kind for kind in FileKind if kind is not FileKind.UNKNOWN)
         raise UsageError(f"unknown kind {escape_name(str(given))}; known are {known}") from None
     if kind is FileKind.UNKNOWN:
-        raise UsageError("unknown is no kind that a file can be opened as")
+        raise UsageError("unknown is not a kind that a file can be opened as")
     return kind
 
 

@@ -30,7 +30,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     with open_source(path, "pread", name=shown) as source:
         data = source.window(0, _LARGEST + 1).tobytes()
     if len(data) > _LARGEST:
-        raise UsageError(f"{shown} is no properties file: it has more than {_LARGEST} bytes")
+        raise UsageError(f"{shown} is not a properties file: it has more than {_LARGEST} bytes")
     settings: dict[str, str] = {}
     line = 1
     try:
@@ -39,5 +39,5 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
                 settings[one.key] = one.value
             line += one.source.count("\n") or 1
     except ValueError:
-        raise UsageError(f"{shown} is no properties file: line {line} has an invalid \\u escape") from None
+        raise UsageError(f"{shown} is not a properties file: line {line} has an invalid \\u escape") from None
     return settings

@@ -34,7 +34,7 @@ class Segment:
     """One commit log (or DLedger data) file.
 
     base: physical offset of its first byte. size: its length in bytes as it lies there.
-    base_from: `name`, `record` (the name is no number, the first record tells) or `none` (0 was assumed).
+    base_from: `name`, `record` (the name is not a number, the first record tells) or `none` (0 was assumed).
     """
 
     file: StoreFile
@@ -67,7 +67,7 @@ class Hole:
 
 
 def segment_of(file: StoreFile) -> Segment:
-    """Segment for a file; a name that is no number is replaced by what the first record says about itself."""
+    """Segment for a file; a name that is not a number is replaced by what the first record states."""
     if file.base_offset is not None:
         return Segment(file, file.base_offset, file.size)
     try:

@@ -249,7 +249,7 @@ def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]
     """The innermost directory on the way to `path` that is there, and the names behind it that are not.
 
     Links are followed, each looked at and followed in one go. Raises `UsageError`, which names the `option`,
-    for what is no directory, and when root would follow a link that another user may change; `OSError`.
+    for what is not a directory, and when root would follow a link that another user may change; `OSError`.
     """
     here, names = _begin(os.path.abspath(path))
     waiting, links, open_to_others = names[::-1], 0, False
@@ -265,7 +265,9 @@ def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]
                 os.close(here)
                 here, open_to_others = inner, changed_by_others(found, last=False)
                 if not stat.S_ISDIR(found.st_mode):
-                    raise UsageError(f"{option} {escape_name(os.fspath(path))}: a part of it is no directory")
+                    raise UsageError(
+                        f"{option} {escape_name(os.fspath(path))}: a part of it is not a directory"
+                    )
                 continue
             place, target = os.readlink(f"{_HELD}{here}"), os.readlink("", dir_fd=inner)
             os.close(inner)
@@ -431,7 +433,7 @@ def open_regular(path: str) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "is no regular file", path)
+    raise OSError(errno.EINVAL, "is not a regular file", path)
 
 
 def open_itself(path: str) -> int:

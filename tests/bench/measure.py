@@ -61,7 +61,7 @@ class Ran:
     peak_all: float
     """high-water mark of all resident memory, mapped files included"""
     peak_own: float
-    """most memory that is no mapped file, as seen by looking every few milliseconds"""
+    """most memory that is not a mapped file, as seen by looking every few milliseconds"""
 
 
 def run_alone(*arguments: str | Path, one_core: bool = True, good: Collection[int] = (0,)) -> Ran:

@@ -34,7 +34,7 @@ class Workers:
     """Watches the Python processes below this one. A context manager; peaks are in MiB, of one process."""
 
     own: float = 0.0
-    """most memory that is no mapped file"""
+    """most memory that is not a mapped file"""
     all: float = 0.0
     """most resident memory, mapped files included"""
     _stop: threading.Event = field(default_factory=threading.Event)

@@ -24,7 +24,7 @@ from rmqtool.store.config import StoreConfig
     ],
 )
 def test_hours_are_parsed_as_by_java(when: str, due: bool) -> None:
-    """`UtilAll#isItTimeToDo` throws at what is no number, and the look ends there: a full disk, too."""
+    """`UtilAll#isItTimeToDo` throws at what is not a number, and the look ends there: a full disk, too."""
     config = StoreConfig(delete_when=when)
     assert look(config, 10, 4).due is due
     throws = when in {"13; 4", "x;4"} or len(when) > 99

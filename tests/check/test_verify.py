@@ -156,7 +156,7 @@ def test_jobs_change_nothing(golden: Callable[[str], fixtures.Golden], name: str
 
 
 def test_nothing_that_holds_data_is_left_unchecked(tmp_path: Path) -> None:
-    """An index whose chains nobody can follow, whatever its header counts, is no complete run."""
+    """An index whose chains nobody can follow, whatever its header counts, is not a complete run."""
     store = healthy_store().write(tmp_path / "store")
     for file in store.index.files:
         for number in range(1, 60):

@@ -75,7 +75,7 @@ def test_recover_leaves_what_lies_in_the_place_of_a_directory(fresh_golden, tmp_
     place.symlink_to(tmp_path / "not-mounted")
     result = rmq("recover", place.parents[path.count("/")], "--output", tmp_path / "new", "--apply")
     assert_one_line(result, 1)
-    assert f"{path} is no directory" in result.stderr
+    assert f"{path} is not a directory" in result.stderr
     assert not (tmp_path / "new").exists()
 
 

@@ -303,8 +303,8 @@ def test_a_saved_plan_is_refused_when_an_input_changed(change, root, tmp_path, s
     ("facts", "code", "words"),
     [
         ({"schema": "rmqtool.plan/2"}, 6, "newer than this rmqtool knows"),
-        ({"schema": "other/1"}, 2, "is no saved plan"),
-        ({"changes": 1}, 2, "is no saved plan: changes"),
+        ({"schema": "other/1"}, 2, "is not a saved plan"),
+        ({"changes": 1}, 2, "is not a saved plan: changes"),
         ({"store": "/other"}, 2, "is for the store /other"),
         ({"tool_version": "0.0.1"}, 2, "was made by rmqtool 0.0.1"),
         ({"command": "rebuild"}, 2, "is a plan of rmqtool rebuild"),

@@ -1,4 +1,4 @@
-"""`dump` on whatever is no sound store: one clear line, the right exit code, no traceback, no write."""
+"""`dump` on whatever is not a sound store: one clear line, the right exit code, no traceback, no write."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_damage_is_told_whatever_the_filter(made: tuple[Path, HandmadeLog]) -> N
     assert [row["type"] for row in result.rows] == ["gap", "summary"]
 
 
-# ---- paths that are no store ---------------------------------------------------------------------
+# ---- paths that are not a store ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["table", "ndjson", "json", "csv", "raw", "hex"])

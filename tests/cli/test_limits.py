@@ -1,4 +1,4 @@
-"""Files larger than any memory, and what is no file, in the place of every kind of file: every command ends.
+"""Files larger than any memory, and what is not a file, in the place of every kind of file: commands end.
 
 Exit codes of the contract, no more memory than for the store as it was, and a store that is left alone.
 """

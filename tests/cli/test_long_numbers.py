@@ -1,4 +1,4 @@
-"""Numbers of 5,000 digits in properties, configuration, names and log lines are no numbers to any command."""
+"""Numbers of 5,000 digits in properties, configuration, names and log lines are numbers to no command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names on disk that are no text, or would move the cursor: the same everywhere, every form stays valid."""
+"""Names on disk that are not text, or would move the cursor: the same everywhere, every form stays valid."""
 
 from __future__ import annotations
 

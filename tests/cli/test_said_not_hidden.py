@@ -117,7 +117,7 @@ def test_a_folder_of_which_nothing_is_decoded(golden: Any) -> None:
 def test_a_filter_that_is_no_utf_8(store: Path, option: str) -> None:
     result = rmq("dump", store, option, "a=\udcff")
     assert result.exit_code == 2
-    assert result.stderr == f"rmqtool: {option}: 'a=\\udcff' is no UTF-8 text\n"
+    assert result.stderr == f"rmqtool: {option}: 'a=\\udcff' is not UTF-8 text\n"
 
 
 @pytest.mark.parametrize("text", ["+08:60", "+08:99", "+\u0663"])

@@ -38,7 +38,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "recover": (), "rebuild": (), "checkpoint show": (), "checkpoint set": (), "store status": (),
     "store groups": (), "tail redacted": ("--redact", "body,keys,hosts,properties", "--body"),
 }  # fmt: skip
-"""commands about a store with what stands behind it; a word that is no command only parts two"""
+"""commands about a store with what stands behind it; a word that is not a command only parts two"""
 PLACES = {"dump files": "consumequeue"}
 
 

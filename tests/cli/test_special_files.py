@@ -1,4 +1,4 @@
-"""What is no regular file, in the place of an input: a pipe that the user named is read, nothing else is."""
+"""What is not a regular file, in the place of an input: only a pipe that the user named is read."""
 
 from __future__ import annotations
 

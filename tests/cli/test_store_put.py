@@ -1,4 +1,4 @@
-"""`rmqtool store init|put`: forms, exit codes, lines that are no messages, stops and closed pipes."""
+"""`rmqtool store init|put`: forms, exit codes, lines that are not messages, stops and closed pipes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ TABLES = tables()
 
 
 def leaves(schema: Schema) -> list[str]:
-    """The dotted names of all fields that are no structs."""
+    """The dotted names of all fields that are not structs."""
     names = []
     for member in schema.subcon.subcons:
         if member.name is None:

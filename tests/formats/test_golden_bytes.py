@@ -25,7 +25,7 @@ OpenGolden = "Callable[[str], Golden]"
 
 
 def records(store: Path) -> Iterator[tuple[int, bytes, Any]]:
-    """(physical offset, bytes, parsed) of every record up to the first word that is no record magic."""
+    """(physical offset, bytes, parsed) of every record up to the first word that is not a record magic."""
     for path in sorted((store / "commitlog").glob("[0-9]*")):
         raw = path.read_bytes()
         position = 0

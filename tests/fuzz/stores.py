@@ -1,4 +1,4 @@
-"""Seed → a copy of a small golden with some of its files bent, moved, or replaced by what is no file."""
+"""Seed → a copy of a small golden with some of its files bent, moved, or replaced by what is not a file."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def _segment(
             blanks.append([base + position, int(buffer.getInt(position))])
             break
         if magic not in MESSAGE_MAGIC_CODES:
-            raise RuntimeError(f"Java's end offset lies behind bytes that are no record at {base + position}")
+            raise RuntimeError(
+                f"Java's end offset lies behind bytes that are not a record at {base + position}"
+            )
         records.append(record(buffer, position, commit_log, v5))
         position += records[-1]["storeSize"]
     return base + position

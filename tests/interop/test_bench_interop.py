@@ -24,7 +24,7 @@ def test_the_java_store_is_measured(tmp_path: Path, release: str) -> None:
         [java_program("Java"), "--list-modules"], capture_output=True, text=True, check=True
     )
     if "jdk.compiler" not in modules.stdout:
-        pytest.skip("this Java is no JDK: the Java store is measured from source")
+        pytest.skip("this Java is not a JDK: the Java store is measured from source")
     lib = jars(release)[0].parent
     with closing(JavaEngine(tmp_path, lib, 9, 40, warm_seconds=0)) as engine:
         found = {work: engine.measure(work, 1) for work in sorted(DOES)}

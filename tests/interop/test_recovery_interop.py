@@ -29,7 +29,7 @@ CLASSES = sorted({case.cls for case in damage_cases()} - {"delayoffset"})
 
 
 def tried(case: DamageCase) -> bool:
-    """Not where an error ends the process, another process holds the lock, or a setting is no plain value."""
+    """Not where an error ends the process, another process holds the lock, or a setting is a nested value."""
     plain = all(isinstance(value, (int, bool)) for value in case.settings.values())
     return case.result["load"] != "exception" and not case.facts.get("lockHeld") and plain
 

@@ -325,7 +325,7 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
 
 def _blocked(made: Compound, done: Result) -> bool:
     """Whether a directory is meant to be mounted or moved away first, and is none indeed."""
-    found = re.search(r": (\S+) is no directory: move it away, or mount", done.stderr)
+    found = re.search(r": (\S+) is not a directory: move it away, or mount", done.stderr)
     return done.exit_code == 1 and found is not None and not (made.root / found[1]).is_dir()
 
 

@@ -565,7 +565,7 @@ def test_a_record_whose_topic_is_no_utf8_is_damage_to_who_asks_for_it(tmp_path: 
         reported = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
         assert reported.exit_code == 3, command
         assert "1 record torn" in reported.stdout, command
-        assert "a topic that is no UTF-8" in reported.stdout, command
+        assert "a topic that is not UTF-8" in reported.stdout, command
     for command in (
         "query-key STORE Orders k20",
         "query-offset STORE Orders 0 10",

@@ -123,7 +123,7 @@ def test_files_that_expire_are_let_go(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [0, 4096])
 @pytest.mark.parametrize("many", [False, True])
 def test_an_index_file_that_is_cut_is_an_error(tmp_path: Path, end: int, many: bool) -> None:
-    """Zeros in its mapping are no end of a chain."""
+    """Zeros in its mapping are not the end of a chain."""
     with open_small(tmp_path, maxHashSlotNum=2000, maxIndexNum=4000) as store:
         store.put_many([Message("T", b"x", keys=[f"k{number}"]) for number in range(50)])
         asked = ["k1", "absent"] if many else "absent"

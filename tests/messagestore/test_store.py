@@ -591,7 +591,7 @@ def test_nothing_is_written_where_no_directory_can_be(tmp_path: Path, place: str
     before = tree(tmp_path)
     refused = rmq("store", "put", root, "T", "--body", "2")
     assert (refused.exit_code, tree(tmp_path)) == (ExitCode.USAGE, before)
-    shown = {"commitlog": f"{root} has no commit log"}.get(place, f"{place} is no directory")
+    shown = {"commitlog": f"{root} has no commit log"}.get(place, f"{place} is not a directory")
     assert refused.stderr.startswith(f"rmqtool: {shown}"), refused.stderr
 
 
@@ -635,7 +635,7 @@ def test_nothing_is_written_where_no_file_can_be(tmp_path: Path, place: str) -> 
     before = tree(tmp_path)
     refused = rmq("store", "put", root, "T", "--body", "2")
     assert (refused.exit_code, tree(tmp_path)) == (ExitCode.USAGE, before)
-    assert refused.stderr.startswith(f"rmqtool: {place} is no file: nothing was changed"), refused.stderr
+    assert refused.stderr.startswith(f"rmqtool: {place} is not a file: nothing was changed"), refused.stderr
 
 
 def test_a_link_that_took_the_place_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

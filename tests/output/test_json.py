@@ -110,7 +110,7 @@ _values = st.recursive(
 
 
 def _refuse(name: str) -> None:
-    raise AssertionError(f"{name} is no JSON")
+    raise AssertionError(f"{name} is not JSON")
 
 
 @given(_values)

@@ -61,7 +61,7 @@ def odd_names(root: Path) -> Path:
 
 
 def no_utf8(root: Path) -> Path:
-    """A path with a byte that is no UTF-8, a line break and what moves a cursor."""
+    """A path with a byte that is not UTF-8, a line break and what moves a cursor."""
     place = os.path.join(os.fsdecode(os.fsencode(root) + b"/\xff\n\x1b[2J\xe2\x80\xae"), "store")
     shutil.copytree(fixtures.open_golden("v498-basic", root / "unpacked").path, place)
     return root / os.path.relpath(place, root)

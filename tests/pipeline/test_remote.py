@@ -158,5 +158,5 @@ def test_keys_that_are_no_paths(spark: SparkSession, bucket: str, goldens: dict[
     assert done.exit_code == 3
     assert [row["path"] for row in done.rows[-1]["not_covered"]] == [strange[-1]]
     for key in strange:
-        assert f"{key}: its key is no path" in done.stderr
+        assert f"{key}: its key is not a path" in done.stderr
     assert "\u202e" not in done.stdout + done.stderr

@@ -115,8 +115,8 @@ def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
         (("--to", to, "--columns", "topics"), "no column topics"),
         (("--to", to, "--columns", "topic", "--partition", "day"), "needs the column store_time"),
         (("--to", root / "lake"), "lies in the store"),
-        (("--to", to, "--topic", "\udcff"), "topic is no UTF-8 text"),
-        (("--to", f"{to}\udcff"), "to is no UTF-8 text"),
+        (("--to", to, "--topic", "\udcff"), "topic is not UTF-8 text"),
+        (("--to", f"{to}\udcff"), "to is not UTF-8 text"),
         ((), "--to is missing"),
     ):
         refused = stream(root, *words)
@@ -127,7 +127,7 @@ def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
         dledger = stream(fixtures.open_golden("b533-dledger", place).path, "--to", to)
     assert (dledger.exit_code, "DLedger" in dledger.stderr) == (6, True)
     asked = rmq("pipeline", "sql", root, "select '\udcff'")
-    assert (asked.exit_code, "SQL is no UTF-8 text" in asked.stderr) == (2, True)
+    assert (asked.exit_code, "SQL is not UTF-8 text" in asked.stderr) == (2, True)
     far = stream("memory://far/store", "--to", to)
     assert (far.exit_code, "takes stores in the file system only" in far.stderr) == (2, True)
     assert not to.exists()

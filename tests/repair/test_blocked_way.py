@@ -24,7 +24,7 @@ def test_what_is_in_the_way_is_named(fresh_golden: Any, folder: str, what: str) 
     for words in (["--output", root.parent / "out"], ["--in-place", "--backup", root.parent / "backup"]):
         result = rmq("recover", root, *words, "--apply")
         assert result.exit_code == 1, result.stderr
-        assert f"{folder} is no directory" in result.stderr
+        assert f"{folder} is not a directory" in result.stderr
     assert tree(root, times=False) == before
     assert not (root.parent / "out").exists()
     assert not (root.parent / "backup" / "journal.json").exists()

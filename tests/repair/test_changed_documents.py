@@ -44,7 +44,7 @@ def test_parameters_that_no_planning_makes(command: str, damaged: Path, tmp_path
         if changed.get("tz") == "x":  # names of zones are not judged: files are named as their store says
             continue
         assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), (changed, done.stderr)
-        assert "is no saved plan: parameters" in done.stderr, done.stderr
+        assert "is not a saved plan: parameters" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("raw", [b"[" * 100_000, b'{"a":' * 100_000, b'{"schema":"%s"}' % (b"x" * 100_000)])

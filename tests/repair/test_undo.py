@@ -117,9 +117,9 @@ def test_undo_done_twice_does_nothing(root, backup):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "is no undo journal"),
+        (None, "is not an undo journal"),
         ("not json", "not JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"schema": "rmqtool.plan/1"}', "schema 'rmqtool.plan/1'"),
         ('{"schema": "rmqtool.journal/1"}', "journal_id"),
     ],

@@ -144,7 +144,7 @@ def test_what_is_not_at_hand_is_not_sure() -> None:
         assert asked[Asked.MISSING] == (0 if told == {"high": places[2]} else -1)
     found, asked = ask([file], data, ["same"], segment_size=places[2])
     assert (found, asked[Asked.MISSING]) == ([None], 1)
-    # what has expired is no record
+    # what has expired is not a record
     assert ask([file], data, ["same"], segment_size=places[2], first_segment=2)[0] == [[]]
     # a text of other bytes, a key without bytes, zeros that end a record
     assert ask([file], data, [""])[0] == [None]

@@ -1,4 +1,4 @@
-"""Paths that are no store: one clear line, never a hang, a traceback or a write."""
+"""Paths that are not a store: one clear line, never a hang, a traceback or a write."""
 
 from __future__ import annotations
 

@@ -128,15 +128,15 @@ def test_real_settings(golden, name):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("maxIndexNum=abc", "maxIndexNum: value error, this is no 32-bit integer"),
-        ("maxIndexNum=1_000", "this is no 32-bit integer"),
-        ("maxIndexNum=1.0", "this is no 32-bit integer"),
-        ("maxIndexNum=0x10", "this is no 32-bit integer"),
+        ("maxIndexNum=abc", "maxIndexNum: value error, this is not a 32-bit integer"),
+        ("maxIndexNum=1_000", "this is not a 32-bit integer"),
+        ("maxIndexNum=1.0", "this is not a 32-bit integer"),
+        ("maxIndexNum=0x10", "this is not a 32-bit integer"),
         ("mappedFileSizeCommitLog=-1", "greater than 0"),
         ("mappedFileSizeConsumeQueue=0", "greater than 0"),
-        ("mappedFileSizeCommitLog=99999999999", "this is no 32-bit integer"),
-        ("storePathRootDir=/x\\u0000y", "storePathRootDir: value error, this is no path"),
-        ("name=\\u12zz", "no properties file: line 2 has an invalid \\u escape"),
+        ("mappedFileSizeCommitLog=99999999999", "this is not a 32-bit integer"),
+        ("storePathRootDir=/x\\u0000y", "storePathRootDir: value error, this is not a path"),
+        ("name=\\u12zz", "not a properties file: line 2 has an invalid \\u escape"),
     ],
 )
 def test_bad_settings_are_one_clear_line(tmp_path, line, problem):

@@ -276,7 +276,7 @@ def test_stray_files_are_listed(golden, tmp_path):
     strays = {
         "commitlog/.DS_Store": "the name is not a number",
         "commitlog/00000000000000000000.bak": "the name is not a number",
-        "consumequeue/TopicA/x/00000000000000000000": "the name of the queue directory is no queue number",
+        "consumequeue/TopicA/x/00000000000000000000": "the name of the queue directory is not a queue number",
         "consumequeue/TopicA/stray": "only queue directories belong here",
         "consumequeue/stray": "only topic directories belong here",
         "config/broker.conf": "no configuration file of a known release has this name",

@@ -90,7 +90,7 @@ def test_a_way_tells_what_is_not_there(place: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="round"):
         way_to(tmp_path / "round" / "a", "--to")
     (place / "file").touch()
-    with pytest.raises(UsageError, match="no directory"):
+    with pytest.raises(UsageError, match="not a directory"):
         way_to(place / "file" / "a", "--to")
 
 

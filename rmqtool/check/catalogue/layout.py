@@ -9,7 +9,7 @@ ENTRIES = (
     Code(
         "DIR-STRAY",
         Severity.WARNING,
-        "a file whose name is no offset lies among segments: {found}",
+        "a file whose name is not an offset lies among segments: {found}",
         "a broker does not start with it; move it away",
     ),
     Code(

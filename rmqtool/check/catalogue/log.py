@@ -92,7 +92,7 @@ ENTRIES = (
     Code(
         "CL-INNER",
         Severity.ERROR,
-        "the body is no batch of messages: {found}",
+        "the body is not a batch of messages: {found}",
         "rmqtool dump STORE --unwrap lists the messages before the break",
     ),
     Code(

@@ -138,7 +138,7 @@ def refuse_no_utf8(**given: str | None) -> None:
         try:
             (text or "").encode()
         except UnicodeEncodeError:
-            raise UsageError(f"{name} is no UTF-8 text") from None
+            raise UsageError(f"{name} is not UTF-8 text") from None
 
 
 def check_installed() -> None:
@@ -177,7 +177,7 @@ def source_options(
 def opened(context: Context, options: SourceOptions) -> tuple[SourceOptions, dict[str, Store]]:
     """The stores as they are listed, each remark noted; a wrong path ends a command before it begins.
 
-    What a pattern matches and is no store is left out, and named in `left_out` of the options.
+    What a pattern matches and is not a store is left out, and named in `left_out` of the options.
     """
     from rmqtool.errors import RmqtoolError
     from rmqtool.pipeline.opening import open_any

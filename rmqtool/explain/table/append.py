@@ -238,7 +238,7 @@ ENTRIES = (
         severity="problem",
         lines=("offset {physical_offset} is not align, truncate failed, need manual fix",),
         meaning=(
-            "A replica should be cut back to an offset that is no boundary of a record, so nothing was "
+            "A replica should be cut back to an offset that is not a boundary of a record, so nothing was "
             "cut: its log differs from the master's in the middle of a record."
         ),
         look="The record around that offset here and on the master.",

@@ -43,7 +43,7 @@ ENTRIES = (
         severity="problem",
         lines=("load file {path} error",),
         meaning=(
-            "A file could not be loaded: its name is no number, or it cannot be opened or mapped. A "
+            "A file could not be loaded: its name is not a number, or it cannot be opened or mapped. A "
             "foreign name in the index directory is only passed over; anything else makes the broker "
             "refuse to start."
         ),

@@ -28,7 +28,7 @@ ENTRIES = (
         severity="problem",
         lines=("found a illegal magic code 0x{magic}",),
         meaning=(
-            "At a place where a record should begin stand four bytes that are no magic code. On a start "
+            "At a place where a record should begin stand four bytes that are not a magic code. On a start "
             "recovery stops here, and later segments are deleted. Repeated by a running slave, its "
             "dispatch is stuck in the middle of a record, commonly after the master lost an unflushed "
             "tail."

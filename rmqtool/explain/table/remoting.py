@@ -103,7 +103,7 @@ ENTRIES = (
             "TooLongFrameException",
         ),
         meaning=(
-            "Bytes arrived that are no RocketMQ request: a port scanner, a browser, a TLS client, or a "
+            "Bytes arrived that are not a RocketMQ request: a port scanner, a browser, a TLS client, or a "
             "message above the frame limit (16 MiB)."
         ),
         look="The address that sent it.",

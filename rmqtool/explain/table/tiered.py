@@ -77,7 +77,7 @@ ENTRIES = (
         severity="problem",
         lines=("MessageFormatUtil split buffer error, ",),
         meaning=(
-            "What came back from the tiered storage is no row of records: the copy is damaged or was cut."
+            "What came back from the tiered storage is not a row of records: the copy is damaged or was cut."
         ),
         look="The same messages in the local store, as long as they are there.",
         next=("verify STORE",),

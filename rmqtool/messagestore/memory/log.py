@@ -324,7 +324,7 @@ class MemoryLog:
         while at < chunk.used:
             count, at = self._walk(chunk, at, Check.TEXT)
             if not count:
-                raise StoreIOError(f"topic {chunk.topic.name}: what lies in memory is no record")
+                raise StoreIOError(f"topic {chunk.topic.name}: what lies in memory is not a record")
             yield Records(self._rows[:count], chunk.window, chunk.base - BASE)
 
     def _settle(self, topic: TopicLog) -> None:

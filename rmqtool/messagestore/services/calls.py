@@ -49,7 +49,7 @@ class ServiceCalls(ABC):
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """A group goes on in a queue at `offset`; on disk after `flushConsumerOffsetInterval`, or `close`.
 
-        Raises `UsageError` for what is no offset or no name.
+        Raises `UsageError` for what is not an offset, or not a name.
         """
         self._demand_open()
         self._services.progress.commit(group, topic, queue_id, offset)

@@ -42,7 +42,7 @@ class Progress:
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """The group goes on at `offset`, also where that is further back (`#commitOffset`).
 
-        Raises `UsageError` for what is no offset or no name.
+        Raises `UsageError` for what is not an offset, or not a name.
         """
         if not 0 <= offset < _LONG or not 0 <= queue_id < 1 << 31:
             raise UsageError(f"offset {offset} of queue {queue_id} cannot be committed")

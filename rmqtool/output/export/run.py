@@ -234,7 +234,7 @@ class ExportRun:
             self._done.lacks(place | {"length": length, "reason": Incomplete.DAMAGE.value, "error": why})
 
     def _beside(self, row: Row) -> None:
-        """What is no record: damage inside the scope is not covered."""
+        """What is not a record: damage inside the scope is not covered."""
         end = row["physical_offset"] + row["length"]
         if self._wanted.sample is None and self._done.offset is not None:
             self._done.offset = max(self._done.offset, end)

@@ -79,7 +79,7 @@ class Target:
                 raise UsageError(f"{self.path} exists; --force replaces it")
         elif not self._directory:
             if found.is_dir() or not found.is_file():
-                raise UsageError(f"{self.path} is no plain file and is not replaced")
+                raise UsageError(f"{self.path} is not a plain file and is not replaced")
         elif not found.is_dir() or not ((found / MARKER).is_file() or not any(found.iterdir())):
             raise UsageError(f"{self.path} was not made by an export and is not replaced")
 

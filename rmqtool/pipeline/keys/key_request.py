@@ -154,7 +154,7 @@ class Kind:
 def hits_schema(asked: KeyRequest) -> pa.Schema:
     """Records with wanted keys. kept: they pass the filters, else their columns are null.
 
-    note: what a task says of its work, as JSON, in rows that are no records.
+    note: what a task says of its work, as JSON, in rows that are not records.
     """
     columns = tuple(
         name for name in dict.fromkeys((*asked.columns, "segment", "physical_offset")) if name != "store"
@@ -171,5 +171,5 @@ def hits_schema(asked: KeyRequest) -> pa.Schema:
 
 
 def noted(note: Row) -> pa.RecordBatch:
-    """A note as a row; as ASCII, so that a path that is no UTF-8 comes back as it was."""
+    """A note as a row; as ASCII, so that a path that is not UTF-8 comes back as it was."""
     return pa.RecordBatch.from_pydict({"note": [json.dumps(note, default=int)]})

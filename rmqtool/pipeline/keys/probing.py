@@ -155,7 +155,7 @@ class _Keys:
         return cls(batch, batch["physical_offset"].to_numpy(), texts, owners)
 
     def by_topic(self) -> Iterator[tuple[str | None, Ints]]:
-        """Places of the keys of each topic, None for one that is no text."""
+        """Places of the keys of each topic, None for one that is not text."""
         coded = pc.dictionary_encode(self.batch["topic"])
         numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)[self.owners]
         for number, topic in [(-1, None), *enumerate(coded.dictionary.to_pylist())]:

@@ -44,7 +44,7 @@ class Made:
 
     @property
     def rows(self) -> DataFrame:
-        """All rows that are no notes."""
+        """All rows that are not notes."""
         frames = self.frames or [self.session.createDataFrame([], struct_of(self.schema))]
         whole = frames[0]
         for frame in frames[1:]:

@@ -153,7 +153,7 @@ class _Chooser:
         return self._hits(np.array([segment.base]), np.array([segment.end]))[0]  # type: ignore[no-any-return]
 
     def touches(self, segment: Segment, event: Any) -> bool:
-        """Whether what is no record does."""
+        """Whether what is not a record does."""
         position, length = getattr(event, "position", None), getattr(event, "length", None)
         if position is None or length is None:
             return False

@@ -35,7 +35,7 @@ _NOT_SERVED = (int(SysFlag.PREPARED), int(SysFlag.ROLLBACK))
 class Duplicates:
     """Judges tables of `suspects`; a key must be whole in one table.
 
-    explained: records that are no duplicates although they share a key: kind of copy → number. keys,
+    explained: records that are not duplicates although they share a key: kind of copy → number. keys,
     messages: how many duplicates were reported.
     """
 

@@ -41,7 +41,7 @@ def refuse_all_but_queries(duckdb: Any, database: Any, sql: str, tables: Collect
     try:
         sql.encode()
     except UnicodeEncodeError as error:
-        raise UsageError("SQL is no UTF-8 text") from error
+        raise UsageError("SQL is not UTF-8 text") from error
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1:  # of several, DuckDB would show the result of the last
         raise UsageError(f"SQL holds {len(statements)} statements; give one")

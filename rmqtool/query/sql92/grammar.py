@@ -232,7 +232,7 @@ class _Build(Transformer[Token, Node]):
     def float(self, parts: list[Token]) -> Node:
         value = float(parts[0])
         if not _SMALLEST_DOUBLE <= value <= _LARGEST_DOUBLE:
-            raise UnevaluableError(f"{parts[0]} is no number that an expression may hold")
+            raise UnevaluableError(f"{parts[0]} is not a number that an expression may hold")
         return Constant(value)
 
     def true(self, _: list[Token]) -> Node:

@@ -180,7 +180,7 @@ class Ordered(_Binary):
 
 @dataclass(frozen=True)
 class In(_Unary):
-    """`IN`, `NOT IN`: unknown for what is no string."""
+    """`IN`, `NOT IN`: unknown for what is not a string."""
 
     texts: frozenset[str]
     inverted: bool
@@ -193,7 +193,7 @@ class In(_Unary):
 
 @dataclass(frozen=True)
 class Text(_Unary):
-    """`CONTAINS`, `STARTSWITH`, `ENDSWITH` and their opposites: false for what is no string."""
+    """`CONTAINS`, `STARTSWITH`, `ENDSWITH` and their opposites: false for what is not a string."""
 
     test: str
     search: str
@@ -218,5 +218,5 @@ def condition(node: Node) -> Node:
     if isinstance(node, Property):
         return Cast(node)
     if (isinstance(node, Constant) and not node.is_condition) or not node.boolean:
-        raise UnevaluableError("an expression that is no condition stands where one must")
+        raise UnevaluableError("an expression that is not a condition stands where one must")
     return node

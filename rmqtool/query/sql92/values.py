@@ -32,7 +32,7 @@ Value = str | bool | Int32 | Int64 | float | None
 
 
 def negate(value: Value) -> Value:
-    """`UnaryExpression#negate`: null for what is no number."""
+    """`UnaryExpression#negate`: null for what is not a number."""
     if isinstance(value, Int32):
         return Int32(-value)
     if isinstance(value, Int64):

@@ -19,7 +19,7 @@ class Behaviour:
     why: str = ""
 
 
-_TAIL = "rmqtool explain knows the line; a tail of zeros is no damage and leaves nothing to tell"
+_TAIL = "rmqtool explain knows the line; a tail of zeros is not damage and leaves nothing to tell"
 
 BEHAVIOURS = (
     Behaviour(
@@ -212,7 +212,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "more-3",
-        "directories in the place of files, queues of the wrong type, names that are no numbers",
+        "directories in the place of files, queues of the wrong type, names that are not numbers",
         (
             "DR-REFUSE-ABORT",
             "DR-REFUSE-CHECKPOINT",

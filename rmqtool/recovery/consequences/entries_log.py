@@ -97,7 +97,7 @@ LOG = (
     Entry(
         "DR-UNREAD-DAMAGE",
         W,
-        "{count} ranges ({bytes} bytes) in files that recovery does not look at are no records, first at "
+        "{count} ranges ({bytes} bytes) in files that recovery does not look at are not records, first at "
         "{offset}: an abnormal start, or one without queues, ends the log there",
         "rmqtool verify STORE lists them",
     ),

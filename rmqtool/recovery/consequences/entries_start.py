@@ -27,7 +27,7 @@ REFUSALS = (
         "the broker does not start: {reason}",
         _CONFIG,
     ),
-    Entry("DR-REFUSE-CHECKPOINT", E, "the broker does not start: checkpoint is no regular file", _AWAY),
+    Entry("DR-REFUSE-CHECKPOINT", E, "the broker does not start: checkpoint is not a regular file", _AWAY),
     Entry(
         "DR-REFUSE-ABORT",
         E,

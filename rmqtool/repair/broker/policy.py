@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
-_FREE = LockState(False, None, "this is no start")
+_FREE = LockState(False, None, "this is not a start")
 _READ = (
     FileKind.COMMITLOG,
     FileKind.CONSUMEQUEUE,

@@ -22,6 +22,7 @@ from rmqtool.repair.keep.queue_files import (
     units_of,
 )
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.plan_words import differ
 from rmqtool.scan.units import BATCH_UNIT, valid_units
 from rmqtool.store.kinds import FileKind
 
@@ -196,7 +197,7 @@ class _One:
                 position=int(span[0]) * BATCH_UNIT.itemsize,
                 length=data.nbytes,
                 why="batchconsumequeue",
-                message=f"{len(span)} consume queue entries from queue offset {slot} on differ from the log",
+                message=differ(len(span), slot),
                 facts={
                     "topic": self.key[0],
                     "queue_id": self.key[1],

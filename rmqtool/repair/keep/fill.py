@@ -57,7 +57,7 @@ class Filled:
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
     nameless: list[Frame] = field(default_factory=list)
-    """records with a topic that is no text, that fillers stand in for"""
+    """records with a topic that is not text, that fillers stand in for"""
     lengthened: int | None = None
     """physical offset of an intact record that takes the first bytes of the hole as separators"""
 

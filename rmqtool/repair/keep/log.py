@@ -306,7 +306,7 @@ def _allocated(survey: Survey, claims: Claims, end: int) -> tuple[list[list[Cell
 
 
 def _torn(survey: Survey, made: RepairedLog) -> Iterator[Repaired]:
-    """Records that stay with the properties that are whole, less those that are no part of the log."""
+    """Records that stay with the properties that are whole, less those that are not part of the log."""
     starts = [hole.start for hole in survey.holes]
     longer = {one.filled.lengthened for one in made.repaired if one.filled is not None}
     for one in survey.torn:

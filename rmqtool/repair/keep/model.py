@@ -1,4 +1,4 @@
-"""What a survey of a log tells: runs of intact records by queue, and ranges that are no intact record."""
+"""What a survey of a log tells: runs of intact records by queue, and ranges that are not intact records."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Header:
 
     @property
     def nameless(self) -> bool:
-        """Whether it is right but for a topic that is no text."""
+        """Whether it is right but for a topic that is not text."""
         return self.framed and self.sound and self.own_place and text_of(self.topic) is None
 
 

@@ -62,7 +62,7 @@ class PlacedSegment:
 class Placing:
     """The segments of a log in order, without holes, and what else lies beside them.
 
-    strays: files that are no part of the log, with the reason. ahead: a segment of zeros, made ahead and not
+    strays: files that are not part of the log, with the reason. ahead: a segment of zeros, made ahead and not
     yet used, which a broker removes by itself.
     """
 
@@ -138,7 +138,7 @@ def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
 
 
 def _candidates(store: Store) -> list[StoreFile]:
-    """Files in the log's directories, also those whose names are no numbers."""
+    """Files in the log's directories, also those whose names are not numbers."""
     roots = {file.path.rpartition("/")[0] for file in store.of_kind(FileKind.COMMITLOG)} | {"commitlog"}
     unknown = [file for file in store.of_kind(FileKind.UNKNOWN) if file.path.rpartition("/")[0] in roots]
     return [file for file in (*store.of_kind(FileKind.COMMITLOG), *unknown) if file.regular]
@@ -199,7 +199,7 @@ def _placed(
 ) -> PlacedSegment:
     """there: the file with the name of the segment. with_records: files that hold whole records."""
     if home is None:
-        # its bytes are no records at their own place; what may be read from them is decided by the survey
+        # its bytes are not records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
         path = there.path if there is not None else f"commitlog/{base:020d}"
         foreign = file is not None and file in with_records

@@ -29,6 +29,7 @@ from rmqtool.repair.plan import (
     make_planned,
     plan_id,
 )
+from rmqtool.repair.plan_words import counted
 from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import costs_of
@@ -94,7 +95,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     """Plans the repair. work: an empty directory for what is built. Reads the log two or three times.
 
     Raises `UnfitStoreError` for a store without a record in a commit log, or with something in the place of
-    a directory, and `UsageError` for a log that is no plain one.
+    a directory, and `UsageError` for a log that is not a plain one.
     """
     refuse_unfit(store)
     shown = escape_name(str(store.given))
@@ -194,7 +195,9 @@ def refuse_blocked(store: Store, topics: set[str]) -> None:
     """
     for path in store.listing.blocked(topics | set(store.topics)):
         shown = escape_name(str(store.given))
-        raise UnfitStoreError(f"{shown}: {path} is no directory: move it away, or mount the disk it leads to")
+        raise UnfitStoreError(
+            f"{shown}: {path} is not a directory: move it away, or mount the disk it leads to"
+        )
 
 
 def _costs(edit: Edit) -> bool:
@@ -244,7 +247,7 @@ def _remains(costs: Costs) -> Checked | None:
 
 
 def _lost(log: RepairedLog) -> Cost:
-    """Messages that become tombstones, and bytes of the log that are no record of it any more."""
+    """Messages that become tombstones, and bytes of the log that hold none of its records any more."""
     filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
     times = [hole.timestamp for hole, one in filled if one.tombstones or one.nameless]
     return Cost(
@@ -264,8 +267,8 @@ def _notes(log: RepairedLog) -> list[str]:
     nameless = [frame.start for one in log.repaired if one.filled for frame in one.filled.nameless]
     if nameless:
         notes.append(
-            f"{len(nameless)} record(s), the first at physical offset {nameless[0]}, have a topic that "
-            "is not UTF-8, and nothing tells their queues: fillers take their places"
+            f"the topic of {counted(len(nameless), 'record')}, the first at physical offset {nameless[0]}, "
+            "is not UTF-8, and nothing else states a queue: fillers take the place of what cannot be served"
         )
     kept = "the queue stays as it is", "blank entries keep them"
     notes += [

@@ -21,6 +21,7 @@ from rmqtool.repair.keep.queue_files import (
     units_of,
 )
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.plan_words import differ
 from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
 
@@ -129,7 +130,7 @@ class QueueRepair:
                 position=int(span[0]) * UNIT.itemsize,
                 length=len(data),
                 why="consumequeue",
-                message=f"{len(span)} consume queue entries from queue offset {slot} on differ from the log",
+                message=differ(len(span), slot),
                 facts={"topic": key[0], "queue_id": key[1], "queue_offset": slot, "units": len(span)},
             )
             yield Edit(change, Inline(data))

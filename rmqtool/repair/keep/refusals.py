@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
-_NOBODY = LockState(False, None, "this is no start")
+_NOBODY = LockState(False, None, "this is not a start")
 _TOPICS = "config/topics.json"
 _KINDS = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
 _BATCH = "BatchCQ"
@@ -136,7 +136,7 @@ def _slots_fit(file: StoreFile) -> bool:
 
 
 def _timer_log(start: Start) -> Iterator[Edit]:
-    """Files of the timer log get the length that brokers demand; what is no entry there ends their scan."""
+    """Files of the timer log get the length that brokers demand; what is not an entry ends their scan."""
     size = start.settings.timer_log_size
     found = [one for one in start.listing.entries("timerlog") if in_use(start) and one.file is not None]
     for entry in found:

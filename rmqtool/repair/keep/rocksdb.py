@@ -1,9 +1,9 @@
 """Queues in RocksDB (`RocksDBMessageStore`, 5.2 to 5.3.3): the broker makes them, from the log.
 
-Their units are not read here. After a change to the log some of them may point at what is no record any more,
-and a start does not look at those that it has. So the database is moved out, and `abort` says that the last
-stop was none: such a start fills an empty database from the first record on. A normal start would leave out
-the record at physical offset 0, which it takes for one that is there. Unless settings say that the broker has
+Their units are not read here. After a change to the log some of them may point at what is not a record any
+more, and a start does not look at those that it has. So the database is moved out, and `abort` says that the
+last stop was none: such a start fills an empty database from the first record on. A normal one leaves out the
+record at physical offset 0, which it takes for one that is there. Unless settings say that the broker has
 its queues in RocksDB, the queue files are built, too: without `storeType` it reads these.
 """
 

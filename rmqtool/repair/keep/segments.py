@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rmqtool.repair.content import CHUNK
 from rmqtool.repair.keep.overlay import OverlayFile, OverlaySource
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.plan_words import counted
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
@@ -145,17 +146,17 @@ def _message(one: Repaired) -> str:
     hole, filled = one.hole, one.filled
     where = f"{hole.start} to {hole.end} ({', '.join(sorted(hole.reasons))})"
     if one.donated is not None:
-        return f"{one.donated.records} record(s) of {escape_name(one.donated.donor)} for {where}"
+        return f"{counted(one.donated.records, 'record')} of {escape_name(one.donated.donor)} for {where}"
     if filled is None:
         return f"what is left behind the end of the log is zeroed, {where}"
     parts = [
-        f"{count} {word}"
-        for count, word in (
-            (filled.tombstones.records, "tombstone(s)"),
-            (filled.restored.records, "record(s) put right"),
-            (filled.fillers, "filler(s)"),
-            (int(filled.blank is not None), "blank to the end of the segment"),
-            (int(filled.lengthened is not None), "separators behind the record in front"),
+        words
+        for count, words in (
+            (filled.tombstones.records, counted(filled.tombstones.records, "tombstone")),
+            (filled.restored.records, f"{counted(filled.restored.records, 'record')} put right"),
+            (filled.fillers, counted(filled.fillers, "filler")),
+            (filled.blank is not None, "a blank to the end of the segment"),
+            (filled.lengthened is not None, "separators behind the record in front"),
         )
         if count
     ]
@@ -193,7 +194,7 @@ def _removals(store: Store, placing: Placing, kept: set[str], repaired: Repaired
                     action=Action.REMOVE,
                     path=file.shown,
                     why=why,
-                    message=f"{file.shown} is no part of the log ({why})",
+                    message=f"{file.shown} is not part of the log ({why})",
                 )
             )
         )

@@ -29,7 +29,7 @@ def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
     }
     for file in store.of_kind(FileKind.UNKNOWN):
         if file.path.rpartition("/")[0] in queues and file.regular:
-            message = f"{file.shown} is no queue file: brokers refuse a name that is no number"
+            message = f"{file.shown} is not a queue file: brokers refuse a name that is not a number"
             yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
     if traits_of(release).skips_directories and (named or not store.release.mixed):
         return

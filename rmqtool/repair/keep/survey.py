@@ -204,7 +204,7 @@ class Surveyor:
         survey.doubts.append(doubt)
 
     def _part(self, place: int) -> None:
-        """Runs end here: what follows may turn out to be no part of the log."""
+        """Runs end here: what follows may turn out not to be part of the log."""
         self._dispatch_rest()
         self._dispatcher.flush()
         self._barrier = place

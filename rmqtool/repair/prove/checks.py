@@ -102,9 +102,10 @@ def _of_keep(
         )
     yield from new_harm(store, after, planned, reading, remains)
     if planned.plan.parameters.get("release") is None:
+        quiet = replace(reading, advance=None)  # what it reads was read for the other start
         for release in _OTHERS:
             if release != planned.plan.release:
-                yield from _harm_of_another(store, after, release, reading, releases)
+                yield from _harm_of_another(store, after, release, quiet, releases)
 
 
 def _harm_of_another(

@@ -133,7 +133,7 @@ class Comparison:
             return
 
     def close(self) -> None:
-        """Ends the last segment, and looks at what is no segment of the result."""
+        """Ends the last segment, and looks at what is not a segment of the result."""
         self._finish_segment()
         for path in self._changes:
             self._whole.append(path)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     About = tuple[object, ...]
 
-NOBODY = LockState(False, None, "this is no start")
+NOBODY = LockState(False, None, "this is not a start")
 
 
 @dataclass(frozen=True, slots=True)

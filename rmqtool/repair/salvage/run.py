@@ -214,7 +214,7 @@ class Target:
             )
         parent = os.path.dirname(self.path)
         if not os.path.isdir(parent):
-            raise UsageError(f"--output: {parent} is no directory")
+            raise UsageError(f"--output: {parent} is not a directory")
         with way_to(parent, "--output")[0] as folder:
             self._check_existing(folder)
 
@@ -223,7 +223,7 @@ class Target:
         if not os.path.lexists(found):
             return
         if not os.path.isdir(found) or os.path.islink(found):
-            raise UsageError(f"--output: {self.path} is no directory")
+            raise UsageError(f"--output: {self.path} is not a directory")
         if not os.listdir(found):
             return
         if not self._force:

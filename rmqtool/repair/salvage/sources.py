@@ -39,7 +39,7 @@ class Sources:
 def collect(paths: Iterable[str]) -> Sources:
     """All regular files at and below `paths`, also where links to directories lead.
 
-    Raises what `stat_named` raises, and `UsageError` for a path that is no file or directory.
+    Raises what `stat_named` raises, and `UsageError` for a path that is not a file or directory.
     """
     found = Sources([], [])
     seen: set[tuple[int, int]] = set()

@@ -127,7 +127,7 @@ def put_keys(keys, records, start, room, state, slots, out):
 
     keys: hashes and the numbers of their records. records: physical offsets and store timestamps. room: items
     of a file, the unused first included. state: `fields.Keys`, the header. slots: newest item of each slot,
-    int32; what is no item that the header counts is none. Returns the next key.
+    int32; what is not an item that the header counts is none. Returns the next key.
     """
     hashes, owners = keys
     offsets, times = records

@@ -1,1 +1,1 @@
-"""Stores that are no directory of this machine: whatever fsspec lists and reads in ranges."""
+"""Stores that are not directories of this machine: whatever fsspec lists and reads in ranges."""

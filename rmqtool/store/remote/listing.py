@@ -111,7 +111,7 @@ class RemoteTree:
             if not path:
                 continue
             if {"", ".", ".."} & set(names) or VERSION in path:
-                self.strange[path] = "its key is no path of a file system: not read"
+                self.strange[path] = "its key is not a path of a file system: not read"
             elif path not in directories:
                 self._add(names, facts, number)
             else:
