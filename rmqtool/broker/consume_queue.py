@@ -15,7 +15,7 @@ from rmqtool.broker.java import div, rem, wrap64
 from rmqtool.broker.queue_state import QueueState
 from rmqtool.broker.units import RECOVERED_FILES, chunks, valid_prefix
 from rmqtool.scan import kernels_python
-from rmqtool.scan.fields import Column, Queue
+from rmqtool.scan.fields import AppendState, DispatchColumn
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -264,11 +264,11 @@ class ConsumeQueue(QueueState):
                 at += self._skip_known(columns, chosen[at:])
                 if at == end:
                     return
-                if not self._begin(int(columns[Column.SLOT, chosen[at]])):
+                if not self._begin(int(columns[DispatchColumn.SLOT, chosen[at]])):
                     end = at + 1
             at = self._put(columns, chosen[:end], at, lost, in_place)
             if at < end:
-                self._leave_blank(int(columns[Column.SLOT, chosen[at]]))
+                self._leave_blank(int(columns[DispatchColumn.SLOT, chosen[at]]))
 
     def _with_extension(self, run: QueueRecords) -> tuple[Ints, Ints, Flags | None]:
         """Columns, places in them and `in_place`, with addresses of extension units as tags codes.
@@ -280,8 +280,8 @@ class ConsumeQueue(QueueState):
             return run.columns, run.chosen, run.in_place
         columns = run.columns[:, run.chosen]
         places = np.arange(len(run)) if run.own is None else np.flatnonzero(run.own)
-        columns[Column.CODE, places] = self.extension.put(
-            columns[Column.CODE, places], columns[Column.TIME, places]
+        columns[DispatchColumn.CODE, places] = self.extension.put(
+            columns[DispatchColumn.CODE, places], columns[DispatchColumn.TIME, places]
         )
         in_place = None if run.in_place is None else run.in_place[run.chosen]
         return columns, np.arange(len(run)), in_place
@@ -293,7 +293,9 @@ class ConsumeQueue(QueueState):
 
     def _skip_known(self, columns: Ints, chosen: Ints) -> int:
         """How many records at the begin are known already."""
-        unknown = columns[Column.OFFSET, chosen] + columns[Column.SIZE, chosen] > self.max_physical
+        unknown = (
+            columns[DispatchColumn.OFFSET, chosen] + columns[DispatchColumn.SIZE, chosen] > self.max_physical
+        )
         count = int(np.argmax(unknown)) if unknown.any() else len(chosen)
         self.skipped += count
         return count
@@ -348,18 +350,18 @@ class ConsumeQueue(QueueState):
 
     def _put(self, columns: Ints, chosen: Ints, at: int, lost: int, in_place: Flags | None) -> int:
         """Units of the records from place `at` of `chosen` on, up to the place that is returned."""
-        state = np.zeros(len(Queue), np.int64)
-        state[Queue.NEXT], state[Queue.KNOWN] = self._next_slot(), self.max_physical
+        state = np.zeros(len(AppendState), np.int64)
+        state[AppendState.NEXT], state[AppendState.KNOWN] = self._next_slot(), self.max_physical
         out = np.empty((len(chosen) - at) * BYTES, np.uint8)
         taken = np.empty(len(chosen) - at, np.int64)
         at, count = self._kernels.append_units(columns, chosen, at, lost, state, out, taken)
-        self.doubled += int(state[Queue.DOUBLED])
-        self.skipped += int(state[Queue.SKIPPED])
-        self.misplaced += count if self.uneven else int(state[Queue.MISPLACED])
+        self.doubled += int(state[AppendState.DOUBLED])
+        self.skipped += int(state[AppendState.SKIPPED])
+        self.misplaced += count if self.uneven else int(state[AppendState.MISPLACED])
         if count:
-            self.max_physical = int(state[Queue.KNOWN])
+            self.max_physical = int(state[AppendState.KNOWN])
             self._write(columns, taken[:count], out[: count * BYTES], in_place)
-        if state[Queue.REPEATED]:
+        if state[AppendState.REPEATED]:
             # a full last file is followed by a new one before a slot is looked at
             self.files.last_for(0)
         return at
@@ -380,17 +382,17 @@ class ConsumeQueue(QueueState):
             if remembered is not None:
                 appended, which = _appended(file), np.flatnonzero(remembered[part])
                 appended.add(number, part.stop - done)
-                offsets, sizes = columns[[Column.OFFSET, Column.SIZE]][:, taken[part][which]]
+                offsets, sizes = columns[[DispatchColumn.OFFSET, DispatchColumn.SIZE]][:, taken[part][which]]
                 appended.keep(number + which, offsets, sizes)
-            time = int(columns[Column.TIME, taken[part.stop - 1]])
+            time = int(columns[DispatchColumn.TIME, taken[part.stop - 1]])
             self.files.write(file, units[done * BYTES : part.stop * BYTES], time)
             done = part.stop
         last = taken[-1]
-        self._last = int(columns[Column.OFFSET, last]), int(columns[Column.SIZE, last])
+        self._last = int(columns[DispatchColumn.OFFSET, last]), int(columns[DispatchColumn.SIZE, last])
 
     def _to_remember(self, columns: Ints, taken: Ints, in_place: Flags | None) -> Flags:
         """Which units are kept as they are, see `AppendedUnits`."""
-        kept: Flags = (columns[Column.OFFSET, taken] < self._ordinary) | self._keep_units
+        kept: Flags = (columns[DispatchColumn.OFFSET, taken] < self._ordinary) | self._keep_units
         if in_place is not None:
             kept |= ~in_place[taken]
         if kept[0]:

@@ -12,7 +12,7 @@ import numpy as np
 from formats.commitlog import SysFlag
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Column, Field
+from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch, extra_rows, inner_batches
 
@@ -125,10 +125,10 @@ class Dispatcher:
         if not self._by_place:
             self._lead_where_stated(run, here)
         if self._codes is Codes.NONE:
-            lanes.columns[Column.CODE, here] = NO_CODE
+            lanes.columns[DispatchColumn.CODE, here] = NO_CODE
         elif self._codes is Codes.HASHES and lanes.delayed:
-            delayed = np.isin(lanes.columns[Column.LANE, here], list(lanes.delayed))
-            lanes.columns[Column.CODE, here][delayed] = NO_CODE
+            delayed = np.isin(lanes.columns[DispatchColumn.LANE, here], list(lanes.delayed))
+            lanes.columns[DispatchColumn.CODE, here][delayed] = NO_CODE
         if self._is_batch is not None:
             self._set_batches(run, here, self._is_batch)
         if self._multi_dispatch is not MultiDispatch.NONE:
@@ -139,13 +139,13 @@ class Dispatcher:
         offsets = np.ascontiguousarray(run.rows[:, Field.STORED_PHYSICAL_OFFSET])
         low, high = self.covered or (int(offsets[0]), int(offsets[0]))
         self.covered = min(low, int(offsets.min())), max(high, int(offsets.max()))
-        stated = offsets[columns[Column.OWNER]]
-        in_place = stated == columns[Column.OFFSET]
+        stated = offsets[columns[DispatchColumn.OWNER]]
+        in_place = stated == columns[DispatchColumn.OFFSET]
         if not in_place.all():
             if self._in_place is None:
                 self._in_place = np.ones(CHUNK_ROWS, np.bool_)
             self._in_place[here] = in_place
-            columns[Column.OFFSET] = stated
+            columns[DispatchColumn.OFFSET] = stated
 
     def _set_batches(self, run: Records, here: slice, is_batch: Callable[[str, bool], bool]) -> None:
         """First queue offset and number of messages of records that go to batch queues."""
@@ -154,22 +154,22 @@ class Dispatcher:
             if topic not in kinds:
                 kinds[topic] = is_batch(topic, False)
         self._judged = len(keys)
-        inner = (run.rows[columns[Column.OWNER], Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
+        inner = (run.rows[columns[DispatchColumn.OWNER], Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
         if inner.any():
-            for topic in {keys[lane][0] for lane in np.unique(columns[Column.LANE, inner]).tolist()}:
+            for topic in {keys[lane][0] for lane in np.unique(columns[DispatchColumn.LANE, inner]).tolist()}:
                 kinds[topic] = kinds[topic] or is_batch(topic, True)
         if not any(kinds.values()):
             return
         if self._batches is None:
             self._batches = np.empty(CHUNK_ROWS, np.int64), np.ones(CHUNK_ROWS, np.int64)
-            self._batches[0][: here.start] = self._lanes.columns[Column.SLOT, : here.start]
+            self._batches[0][: here.start] = self._lanes.columns[DispatchColumn.SLOT, : here.start]
         bases, counts = (one[here] for one in self._batches)
-        bases[:], counts[:] = columns[Column.SLOT], 1
-        wanted = [lane for lane in np.unique(columns[Column.LANE]).tolist() if kinds[keys[lane][0]]]
-        places = np.flatnonzero(np.isin(columns[Column.LANE], wanted))
+        bases[:], counts[:] = columns[DispatchColumn.SLOT], 1
+        wanted = [lane for lane in np.unique(columns[DispatchColumn.LANE]).tolist() if kinds[keys[lane][0]]]
+        places = np.flatnonzero(np.isin(columns[DispatchColumn.LANE], wanted))
         if places.size:
             every, ones = np.ones(len(places), np.bool_), np.ones(len(places), np.int64)
-            records = Records(run.rows[columns[Column.OWNER, places]], run.window, run.origin)
+            records = Records(run.rows[columns[DispatchColumn.OWNER, places]], run.window, run.origin)
             bases[places], counts[places] = inner_batches(records, every, bases[places], ones, self._kernels)
 
     def _multiply(self, run: Records, here: slice) -> None:
@@ -177,8 +177,8 @@ class Dispatcher:
         if not self._kernels.building.feeds_further_queues(run.window, run.origin, run.rows):
             return
         columns, keys = self._lanes.columns[:, here], self._lanes.keys
-        records = Records(run.rows[columns[Column.OWNER]], run.window, run.origin)
-        there, topics = np.unique(columns[Column.LANE], return_inverse=True)
+        records = Records(run.rows[columns[DispatchColumn.OWNER]], run.window, run.origin)
+        there, topics = np.unique(columns[DispatchColumn.LANE], return_inverse=True)
         names = [keys[lane][0] for lane in there.tolist()]
         extra = extra_rows(records, topics, names, self._kernels, self._multi_dispatch, lmq=self._lmq)
         if extra.stuck and not self._by_place:
@@ -238,10 +238,10 @@ class Dispatcher:
         order = np.lexsort((~own, places))  # of one record its own unit comes first
         places, slots = (
             places[order],
-            np.concatenate([columns[Column.SLOT, chosen], *(one for _, one in parts)]),
+            np.concatenate([columns[DispatchColumn.SLOT, chosen], *(one for _, one in parts)]),
         )
         merged = columns[:, places]
-        merged[Column.SLOT] = slots[order]
+        merged[DispatchColumn.SLOT] = slots[order]
         in_place = None if self._in_place is None else self._in_place[places]
         self._append(key, QueueRecords(merged, np.arange(len(places)), in_place, own=own[order]))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.index import FIRST_ITEM, Header, file_size, item_position, slot_position
-from rmqtool.scan.fields import Keys
+from rmqtool.scan.fields import IndexHeaderState
 from rmqtool.scan.index import ITEM, SLOT, header_of
 
 if TYPE_CHECKING:
@@ -113,17 +113,19 @@ class IndexFile:
         self._size = file_size(rules.hash_slots, rules.index_items)
         self._kept, self._restored = kept, False
         self._blocks = np.zeros(-(-rules.hash_slots // _BLOCK), np.bool_)
-        self._state = np.zeros(len(Keys), np.int64)
+        self._state = np.zeros(len(IndexHeaderState), np.int64)
         if after.physical_offset > 0:
-            self._state[[Keys.BEGIN_PHYSICAL_OFFSET, Keys.END_PHYSICAL_OFFSET]] = after.physical_offset
+            self._state[[IndexHeaderState.BEGIN_PHYSICAL_OFFSET, IndexHeaderState.END_PHYSICAL_OFFSET]] = (
+                after.physical_offset
+            )
         if after.timestamp > 0:
-            self._state[[Keys.BEGIN_TIMESTAMP, Keys.END_TIMESTAMP]] = after.timestamp
-        self._state[Keys.INDEX_COUNT] = FIRST_ITEM
-        self._state[Keys.EVERY_PUT] = rules.every_put
+            self._state[[IndexHeaderState.BEGIN_TIMESTAMP, IndexHeaderState.END_TIMESTAMP]] = after.timestamp
+        self._state[IndexHeaderState.INDEX_COUNT] = FIRST_ITEM
+        self._state[IndexHeaderState.EVERY_PUT] = rules.every_put
         if kept is not None:
             self._load(kept)
         self._items_kept = self.items
-        self.written = int(self._state[Keys.INDEX_COUNT])
+        self.written = int(self._state[IndexHeaderState.INDEX_COUNT])
         self._made, self._after = kept is not None, after
         self._room, self._waiting = _TOGETHER, 0
         self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
@@ -132,10 +134,10 @@ class IndexFile:
         """The header (`IndexFile#load`)."""
         with kept.open("pread") as source:
             header = header_of(source)
-        for place in Keys:
-            if place < Keys.EVERY_PUT:
+        for place in IndexHeaderState:
+            if place < IndexHeaderState.EVERY_PUT:
                 self._state[place] = getattr(header, place.name.lower())
-        self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
+        self._state[IndexHeaderState.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
 
     @property
     def waits(self) -> bool:
@@ -162,7 +164,7 @@ class IndexFile:
         No broker does so: it takes such a slot for empty until the file has as many items again, and then
         for a slot that has the item of another one.
         """
-        count = int(self._state[Keys.INDEX_COUNT])
+        count = int(self._state[IndexHeaderState.INDEX_COUNT])
         if not (self.slots >= count).any():
             return
         self._restored = True  # they are written, also if no item follows
@@ -181,17 +183,20 @@ class IndexFile:
     @property
     def full(self) -> bool:
         """Whether it has no room for another item."""
-        return bool(self._state[Keys.INDEX_COUNT] >= self._rules.index_items)
+        return bool(self._state[IndexHeaderState.INDEX_COUNT] >= self._rules.index_items)
 
     @property
     def items(self) -> int:
         """Keys in it."""
-        return int(self._state[Keys.INDEX_COUNT]) - FIRST_ITEM
+        return int(self._state[IndexHeaderState.INDEX_COUNT]) - FIRST_ITEM
 
     @property
     def end(self) -> FileEnd:
         """Where it ends."""
-        return FileEnd(int(self._state[Keys.END_TIMESTAMP]), int(self._state[Keys.END_PHYSICAL_OFFSET]))
+        return FileEnd(
+            int(self._state[IndexHeaderState.END_TIMESTAMP]),
+            int(self._state[IndexHeaderState.END_PHYSICAL_OFFSET]),
+        )
 
     def put(self, hashes: Int32s, owners: Int32s, offsets: Ints, times: Ints, start: int = 0) -> int:
         """Adds the keys from `start` on; the number of the first for which there is no room.
@@ -233,7 +238,7 @@ class IndexFile:
         if self._waiting:
             if not self._made:
                 self._make()
-            first = int(self._state[Keys.INDEX_COUNT]) - self._waiting
+            first = int(self._state[IndexHeaderState.INDEX_COUNT]) - self._waiting
             position = item_position(first, self._rules.hash_slots)
             data = self._out[: self._waiting * ITEM.itemsize]
             self._files.write(self.path, self._size, position, data, self.end.timestamp)
@@ -266,7 +271,11 @@ class IndexFile:
         if self._kept is not None and self.items == self._items_kept and not self._restored:
             return
         self.flush()
-        values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
+        values = {
+            place.name.lower(): int(self._state[place])
+            for place in IndexHeaderState
+            if place < IndexHeaderState.EVERY_PUT
+        }
         if not self.items and not self._rules.header_at_stop:
             values["index_count"] = 0
         # in front of the slots: by its times a start after a kill in between gives the file up

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,7 +23,7 @@ NO_CODE = (1 << 63) - 1
 class QueueRecords:
     """Records for one queue.
 
-    columns: `fields.Column`, of this queue's records and of others. chosen: the places of its own in them,
+    columns: `fields.DispatchColumn`, of several queues. chosen: the places of its own in them,
     in the order of the log. By column: `in_place`, whether the record lies where its field says (None: all);
     `first`, `counts`, the first queue offset and the number of the messages in it, which only batch queues
     ask for (None: one message, at its slot). own: which of the chosen name this queue as their own, where
@@ -52,27 +52,27 @@ class QueueRecords:
     @property
     def slots(self) -> Ints:
         """Queue offsets."""
-        return self._column(Column.SLOT)
+        return self._column(DispatchColumn.SLOT)
 
     @property
     def offsets(self) -> Ints:
         """Physical offsets."""
-        return self._column(Column.OFFSET)
+        return self._column(DispatchColumn.OFFSET)
 
     @property
     def sizes(self) -> Ints:
         """Bytes of the whole records."""
-        return self._column(Column.SIZE)
+        return self._column(DispatchColumn.SIZE)
 
     @property
     def codes(self) -> Ints:
         """Tags codes, or `NO_CODE`."""
-        return self._column(Column.CODE)
+        return self._column(DispatchColumn.CODE)
 
     @property
     def times(self) -> Ints:
         """Store timestamps (ms)."""
-        return self._column(Column.TIME)
+        return self._column(DispatchColumn.TIME)
 
     @property
     def bases(self) -> Ints:
@@ -84,6 +84,6 @@ class QueueRecords:
         """Number of messages in each."""
         return np.ones(len(self), np.int64) if self.counts is None else self.counts[self.chosen]
 
-    def _column(self, row: Column) -> Ints:
+    def _column(self, row: DispatchColumn) -> Ints:
         found: Ints = self.columns[row, self.chosen]
         return found

@@ -17,7 +17,7 @@ import numpy as np
 from rmqtool.broker.index_files import FileEnd
 from rmqtool.broker.queue_records import QueueRecords
 from rmqtool.errors import StoreIOError
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from rmqtool.store.writing import open_regular, way_to_own
 
 if TYPE_CHECKING:
@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 KEY = np.dtype([("hash", "<i4"), ("time", "<i8"), ("offset", "<i8")])
 """a key for the index, with store timestamp (ms) and offset of its record"""
 
-_KEPT = (Column.SLOT, Column.OFFSET, Column.SIZE, Column.CODE, Column.TIME)
+_KEPT = (
+    DispatchColumn.SLOT,
+    DispatchColumn.OFFSET,
+    DispatchColumn.SIZE,
+    DispatchColumn.CODE,
+    DispatchColumn.TIME,
+)
 _PLAIN, _BATCHES, _MERGED = 0, 1, 2
 """what follows the columns of a frame: nothing, the counts of batches, whether records are the queue's own"""
 
@@ -95,7 +101,7 @@ class QueueSpool:
         name = key[0].encode()
         head = np.array([len(name), key[1], len(run), kind, lost], np.int64).tobytes()
         kept = run.columns[np.array(_KEPT)[:, None], run.chosen]
-        kept[_KEPT.index(Column.SLOT)] = run.bases
+        kept[_KEPT.index(DispatchColumn.SLOT)] = run.bases
         placed = self._file.add(b"".join((head, name, kept.tobytes(), more)))
         self.places[bucket_of(key, len(self.places))].append(placed)
 
@@ -107,7 +113,7 @@ def feed(data: bytes, sink: QueueSink, lost: int) -> None:
     start = head.nbytes
     key = data[start : start + length].decode(), queue_id
     values = np.frombuffer(data[start + length :], np.int64)
-    columns = np.zeros((len(Column), count), np.int64)
+    columns = np.zeros((len(DispatchColumn), count), np.int64)
     columns[np.array(_KEPT)] = values[: len(_KEPT) * count].reshape(len(_KEPT), count)
     rest, chosen = values[len(_KEPT) * count :], np.arange(count, dtype=np.int64)
     counts, own = (rest if kind == _BATCHES else None), (rest != 0 if kind == _MERGED else None)

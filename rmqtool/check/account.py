@@ -50,7 +50,7 @@ _BASE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class RunSummary:
     """A run of records.
 
     judged: what is wrong with the records by themselves. inside: and with what is in their bodies. times,
@@ -145,7 +145,7 @@ class RunAccounts:
         else:
             self._lanes = Lanes(how.kernels, BATCH_ROWS, how.levels)
 
-    def __call__(self, run: Records) -> Account:
+    def __call__(self, run: Records) -> RunSummary:
         """Of a run."""
         how, base = self._how, self._segment.base
         odd, even = how.kernels.dispatch.outline(run.rows, DAY_MS)
@@ -155,7 +155,7 @@ class RunAccounts:
         fed: tuple[Further, ...] = ()
         if how.further is not None and not how.stretched:
             fed = how.further(with_units, placed, how.kernels)
-        return Account(
+        return RunSummary(
             Extent.of(run.rows),
             list(self._check.records(run)) if self._check.wants(odd) else [],
             [] if how.deep is None else how.deep(run, self._segment, how.kernels),
@@ -166,10 +166,10 @@ class RunAccounts:
             fed,
         )
 
-    def of_sound(self, run: Sound) -> Account:
+    def of_sound(self, run: Sound) -> RunSummary:
         """Of a run by its sums."""
         base = self._segment.base
-        return Account(
+        return RunSummary(
             Extent(run.records, run.start, run.end, run.last_time),
             [],
             [],

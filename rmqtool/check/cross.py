@@ -17,7 +17,7 @@ from rmqtool.check.further import FurtherCheck
 from rmqtool.check.queue_files import place_of
 from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
-from rmqtool.scan.fields import Column, Stretch
+from rmqtool.scan.fields import DispatchColumn, Stretch
 from rmqtool.scan.lanes import GatheredLanes
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class CrossCheck:
         self._extensions = extensions
         self.kernels = kernels.dispatch
         self.stretched = stretched
-        room, width = (_STRETCHES, len(Stretch)) if stretched else (CHUNK_ROWS, len(Column))
+        room, width = (_STRETCHES, len(Stretch)) if stretched else (CHUNK_ROWS, len(DispatchColumn))
         self._lanes = GatheredLanes(kernels, room, width)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.further = FurtherCheck(queues)
@@ -88,7 +88,7 @@ class CrossCheck:
                 continue
             queue = self.queues.get(key)
             if queue is None or not queue.files:
-                offsets, slots = columns[Column.OFFSET, chosen], columns[Column.SLOT, chosen]
+                offsets, slots = columns[DispatchColumn.OFFSET, chosen], columns[DispatchColumn.SLOT, chosen]
                 self._without_unit(key, queue, offsets, slots)
                 continue
             right = self._agreeing(queue, chosen)
@@ -100,7 +100,7 @@ class CrossCheck:
         """Which of these records have a unit that is right in every field."""
         columns = self._lanes.columns
         right = np.zeros(len(chosen), bool)
-        for number, low, high in queue.files_of(columns[Column.SLOT, chosen]):
+        for number, low, high in queue.files_of(columns[DispatchColumn.SLOT, chosen]):
             first = queue.first_slot(number)
             raw = queue.part(number, low - first, high - first).view(np.uint8)
             count, highest = self.kernels.agree_units(raw, low, columns, chosen, right)
@@ -110,7 +110,7 @@ class CrossCheck:
 
     def _compare_queue(self, key: tuple[str, int], queue: QueueUnits, columns: Ints) -> Iterator[Finding]:
         """Records whose unit differs in something, or is not there."""
-        slots, offsets, sizes, codes = columns[Column.SLOT : Column.OWNER]
+        slots, offsets, sizes, codes = columns[DispatchColumn.SLOT : DispatchColumn.OWNER]
         unit_offsets, unit_sizes, unit_codes = queue.gather(slots)
         right = unit_offsets == offsets
         queue.count_matched(slots[right])

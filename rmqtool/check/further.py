@@ -15,7 +15,7 @@ import numpy as np
 from rmqtool.broker.file_rules import has_light_queues, lmq_of
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from rmqtool.scan.multi import MultiDispatch, extra_rows
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class FurtherRules:
         if not kernels.building.feeds_further_queues(run.window, run.origin, run.rows):
             return ()
         columns = placed.columns
-        records = Records(run.rows[columns[Column.OWNER]], run.window, run.origin)
-        there, topics = np.unique(columns[Column.LANE], return_inverse=True)
+        records = Records(run.rows[columns[DispatchColumn.OWNER]], run.window, run.origin)
+        there, topics = np.unique(columns[DispatchColumn.LANE], return_inverse=True)
         names = [placed.keys[lane][0] for lane in there.tolist()]
         extra = extra_rows(records, topics, names, kernels, MultiDispatch.USER_TOPICS, lmq=self.lmq)
         found: dict[Key, list[int]] = defaultdict(list)
@@ -79,7 +79,7 @@ class FurtherRules:
         ):
             found[extra.names[name], number].append(place)
         return tuple(
-            Further(key, columns[Column.OFFSET][extra.records[places]], extra.slots[places])
+            Further(key, columns[DispatchColumn.OFFSET][extra.records[places]], extra.slots[places])
             for key, places in found.items()
         )
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
-from rmqtool.check.account import Account, Accounting
+from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.causes import Causes
 from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
 
-    LogEvent = tuple[Segment, Account | Event | Filler | Expired]
+    LogEvent = tuple[Segment, RunSummary | Event | Filler | Expired]
 
 _QUEUES = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
 
@@ -203,7 +203,7 @@ class Verification:
                 yield from self.not_copied.meets(segment)
                 continue
             yield from self.not_copied.close()
-            if isinstance(event, Account):
+            if isinstance(event, RunSummary):
                 self.covered.count(event.extent, segment)
                 for one in event.judged:
                     if not (bare and one.code == "CL-NO-CRC32"):

@@ -1,4 +1,4 @@
-"""From an order to its end: planned, printed, saved, and with --apply carried out."""
+"""From a change request to its end: planned, printed, saved, and with --apply carried out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from rmqtool.store.required import require_root
 from rmqtool.store.unseen import refuse_unseen
 
 if TYPE_CHECKING:
-    from rmqtool.cli.changing import ChangeOptions, Order
+    from rmqtool.cli.changing import ChangeOptions, ChangeRequest
     from rmqtool.cli.context import Context
     from rmqtool.repair.plan import Planned
     from rmqtool.repair.to_copy import CopyPlan
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 
-def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCode:
+def carry_out(context: Context, request: ChangeRequest, options: ChangeOptions) -> ExitCode:
     """Plans, prints and, with --apply, does it.
 
     Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed, was not carried
@@ -51,12 +51,12 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     `UsageError`, `LockedError` (exit 5), `PlanRefusedError` (1), `NewerFormatError` (6), `StoreIOError` (4).
     """
     options.check()
-    store = order.open()
+    store = request.open()
     refuse_unseen(store, "no plan is made without it")
     only_for(readers_of(store))
-    if not (order.alone and options.output is not None):
+    if not (request.alone and options.output is not None):
         require_root(store)
-    _check_targets(store, order, options)
+    _check_targets(store, request, options)
     target = (options.output or options.backup) if options.apply else None
     with work_place(target, store.root) as work:
         for path in work.removed:
@@ -69,23 +69,23 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
                 )
                 if reported is not None:
                     context.console.note(reported)
-                    store = order.open()
+                    store = request.open()
                 check_backup(store, str(options.backup))
-                return _run(context, order, options, store, work.directory, held)
+                return _run(context, request, options, store, work.directory, held)
         refuse_if_interrupted(store.root)
         refuse_if_held(store.root)
         if options.in_place:
             check_backup(store, str(options.backup))
-        return _run(context, order, options, store, work.directory, None)
+        return _run(context, request, options, store, work.directory, None)
 
 
-def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:
+def _check_targets(store: Store, request: ChangeRequest, options: ChangeOptions) -> None:
     """Refuses what can be known to fail before anything is read."""
     if options.backup is not None:
         check_backup_place(store, options.backup)
     if options.output is not None:
         check_output(store, options.output)
-        if order.keeps_evidence:
+        if request.keeps_evidence:
             check_beside(store, quarantine_of(options.output), "the directory beside --output")
     if options.save_plan is not None:
         shown = escape_name(options.save_plan)
@@ -96,31 +96,36 @@ def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:
 
 
 def _run(
-    context: Context, order: Order, options: ChangeOptions, store: Store, work: str, held: Held | None
+    context: Context,
+    request: ChangeRequest,
+    options: ChangeOptions,
+    store: Store,
+    work: str,
+    held: Held | None,
 ) -> ExitCode:
-    planned = _plan(order, options, store, work)
+    planned = _plan(request, options, store, work)
     if options.in_place and not options.follow_links:
         refuse_links_out(store, planned)
     if options.apply:
         begin_writeback(planned.edits)
-    if order.check is not None and planned.edits:
-        planned = planned.with_check(order.check(store, planned))
+    if request.check is not None and planned.edits:
+        planned = planned.with_check(request.check(store, planned))
     if options.save_plan is not None:
         total = sum(one.size for one in planned.plan.inputs)
         with context.progress("digesting", total) as progress:
             save_plan(store, planned, options.save_plan, progress.advance)
     if not options.apply:
-        show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
+        show_plan(context, request, options, planned, _foreseen(request, store, planned, options))
         return ExitCode.DAMAGE if planned.edits or planned.plan.leaves_harm else ExitCode.OK
     if not _believed(context, planned, options):
-        show_plan(context, order, options, planned, Outcome())
+        show_plan(context, request, options, planned, Outcome())
         return ExitCode.DAMAGE
     outcome = (
         _in_place(context, options, store, planned, held)
         if held is not None
-        else _to_copy(context, order, options, store, planned)
+        else _to_copy(context, request, options, store, planned)
     )
-    show_plan(context, order, options, planned, outcome)
+    show_plan(context, request, options, planned, outcome)
     if outcome.left_out:
         return ExitCode.INCOMPLETE
     return ExitCode.DAMAGE if planned.plan.leaves_harm else ExitCode.OK
@@ -142,18 +147,18 @@ def _believed(context: Context, planned: Planned, options: ChangeOptions) -> boo
     return False
 
 
-def _plan(order: Order, options: ChangeOptions, store: Store, work: str) -> Planned:
+def _plan(request: ChangeRequest, options: ChangeOptions, store: Store, work: str) -> Planned:
     if options.plan is None:
-        return order.plan(store, order.parameters, work)
+        return request.plan(store, request.parameters, work)
     saved = load_plan(options.plan)
-    check_fits(saved, store, order.command, options.plan)
-    planned = digested(order.plan(store, order.chosen(saved.parameters), work))
+    check_fits(saved, store, request.command, options.plan)
+    planned = digested(request.plan(store, request.chosen(saved.parameters), work))
     check_same(saved, planned, options.plan)
     return planned
 
 
-def _foreseen(order: Order, store: Store, planned: Planned, options: ChangeOptions) -> Outcome:
-    if options.output is not None and order.alone:
+def _foreseen(request: ChangeRequest, store: Store, planned: Planned, options: ChangeOptions) -> Outcome:
+    if options.output is not None and request.alone:
         return Outcome(needed=written_bytes(planned.edits))
     if options.output is not None:
         copy = prepare_copy(store, planned, options.output, follow_links=options.follow_links)
@@ -164,10 +169,10 @@ def _foreseen(order: Order, store: Store, planned: Planned, options: ChangeOptio
 
 
 def _to_copy(
-    context: Context, order: Order, options: ChangeOptions, store: Store, planned: Planned
+    context: Context, request: ChangeRequest, options: ChangeOptions, store: Store, planned: Planned
 ) -> Outcome:
     output = str(options.output)
-    if order.alone:
+    if request.alone:
         with context.progress("writing", written_bytes(planned.edits)) as progress:
             apply_to_empty_dir(store, planned, output, advance=progress.advance)
         return Outcome(applied=True, needed=written_bytes(planned.edits), output=os.path.abspath(output))
@@ -179,7 +184,7 @@ def _to_copy(
     for path in _left_out(copy):
         context.console.warn(f"{path} leads out of the store by a link and is not copied (--follow-links)")
     _warn_of_owners(context, store)
-    quarantine = quarantine_of(output) if order.keeps_evidence else None
+    quarantine = quarantine_of(output) if request.keeps_evidence else None
     with context.progress("copying", copy.tree.data_bytes) as progress:
         apply_to_copy(store, planned, copy, quarantine=quarantine, advance=progress.advance)
     kept = quarantine if quarantine is not None and os.path.isdir(quarantine) else None

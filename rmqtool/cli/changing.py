@@ -122,7 +122,7 @@ class ChangeOptions:
 
 
 @dataclass(frozen=True)
-class Order:
+class ChangeRequest:
     """What a command asks for.
 
     open: opens the store, each time as it lies there then. parameters: all that planning depends on beside

@@ -14,7 +14,7 @@ from rmqtool.query.counts import FileCounts
 from rmqtool.query.file_listing import FileListing
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_units import UnitFilter
-from rmqtool.scan.files import FileReader, Units
+from rmqtool.scan.files import FileReader, RowBatch
 from rmqtool.store.layout import FileKind
 from rmqtool.store.throttle import RateLimit
 
@@ -112,9 +112,9 @@ def _refuse_options(
         raise UsageError(f"filters by {names} are for records; these files have none")
 
 
-def _write_file(rows: Rows, items: Iterable[Units | dict[str, Any]]) -> None:
+def _write_file(rows: Rows, items: Iterable[RowBatch | dict[str, Any]]) -> None:
     for item in items:
-        if isinstance(item, Units):
+        if isinstance(item, RowBatch):
             names, lists = batch_columns(item.batch)
             kind = [item.type] * item.batch.num_rows
             omit = _OMIT_NULL - {"topic"} if "topic_hex" in names else _OMIT_NULL

@@ -17,7 +17,7 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rmqtool.cli.changing import ChangeOptions, Order
+    from rmqtool.cli.changing import ChangeOptions, ChangeRequest
     from rmqtool.cli.context import Context
     from rmqtool.output.page import Page
     from rmqtool.repair.plan import Change, Checked, Planned
@@ -53,16 +53,16 @@ class Outcome:
 
 
 def show_plan(
-    context: Context, order: Order, options: ChangeOptions, planned: Planned, outcome: Outcome
+    context: Context, request: ChangeRequest, options: ChangeOptions, planned: Planned, outcome: Outcome
 ) -> None:
     """Prints the plan in the form that was asked for."""
-    schema = f"rmqtool.{order.command.replace(' ', '-')}/1"
+    schema = f"rmqtool.{request.command.replace(' ', '-')}/1"
     if context.format == "table":
-        _page(context, options, planned, outcome, alone=order.alone)
+        _page(context, options, planned, outcome, alone=request.alone)
         return
     with context.rows(schema, _COLUMNS, csv_columns=CSV_COLUMNS) as rows:
         rows.write_rows(change_row(one) for one in planned.plan.changes)
-        further = dict(order.reported()) if order.reported is not None else {}
+        further = dict(request.reported()) if request.reported is not None else {}
         rows.finish(_summary(planned, outcome) | further)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.changing import ChangeOptions, ChangeRequest
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
@@ -91,7 +91,7 @@ def command(
     parameters = options.parameters()
     usual = RebuildOptions(options.release).parameters()
     typed = {"what": select.what, "release": version.release}
-    order = Order(
+    request = ChangeRequest(
         command="rebuild",
         open=open_it,
         parameters=parameters,
@@ -101,5 +101,5 @@ def command(
         reported=lambda: summary_of(found[-1]),
         check=lambda opened, planned: check_with(check_rebuild, context, opened, planned, read),
     )
-    code = carry_out(context, order, change)
+    code = carry_out(context, request, change)
     return worst([code, exit_code_of(found[-1])])

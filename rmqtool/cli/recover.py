@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.changing import ChangeOptions, ChangeRequest
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
@@ -111,7 +111,7 @@ def command(
     def plan(opened: Store, chosen: dict[str, Any], work: str) -> Planned:
         return plan_recovery(context, opened, chosen, work, read)
 
-    order = Order(
+    request = ChangeRequest(
         command="recover",
         open=lambda: open_store(context, path, store, changing=True),
         parameters=parameters,
@@ -120,7 +120,7 @@ def command(
         keeps_evidence=True,
         check=lambda opened, planned: _check(context, opened, planned, read),
     )
-    return carry_out(context, order, change)
+    return carry_out(context, request, change)
 
 
 def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions) -> Checked:

@@ -16,7 +16,7 @@ from formats.java import java_utf8_encode
 from rmqtool.errors import VanishedError
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.engine import prepared
-from rmqtool.scan.fields import Asked, FoundColumn, IndexColumn, SegmentColumn
+from rmqtool.scan.fields import FoundColumn, IndexColumn, LookupRequest, SegmentColumn
 from rmqtool.scan.index import ITEM
 from rmqtool.store import faults
 
@@ -49,11 +49,14 @@ _TOGETHER = 4096
 """keys that are looked up with one call"""
 _NUMBER = 8
 _WIDTH = len(FoundColumn)
-_ROWS = len(Asked) + 3
+_ROWS = len(LookupRequest) + 3
 """place of what is found for the only key of a question"""
 _TEXT_AT = (_ROWS + _LIMIT * _WIDTH) * _NUMBER
-_PUT_AT, _put = Asked.WRITTEN * _NUMBER, Struct(f"={len(Asked) + 2 - Asked.WRITTEN}q").pack_into
-_ANSWER_AT, _answer = Asked.ENDED * _NUMBER, Struct(f"=2q{3 * _NUMBER}x4q").unpack_from
+_PUT_AT, _put = (
+    LookupRequest.WRITTEN * _NUMBER,
+    Struct(f"={len(LookupRequest) + 2 - LookupRequest.WRITTEN}q").pack_into,
+)
+_ANSWER_AT, _answer = LookupRequest.ENDED * _NUMBER, Struct(f"=2q{3 * _NUMBER}x4q").unpack_from
 """`ENDED`, `MISSING`, number of messages and the first of them"""
 _INT64 = 1 << 63
 _ALWAYS = -_INT64, _INT64 - 1
@@ -90,7 +93,7 @@ class _Mapped:
             *(self._table.ctypes.data, len(files), int(whole), index.slots),
             *(self._segments.ctypes.data, len(self.data), self.first, log.size),
         )
-        """`Asked` up to `SEGMENT_SIZE`"""
+        """`LookupRequest` up to `SEGMENT_SIZE`"""
 
     def add(self, number: int, base: int, data: memoryview) -> None:
         """A segment is at hand."""
@@ -130,7 +133,7 @@ class _Question:
         raw = java_utf8_encode(topic)
         self.key_at = _TEXT_AT + len(raw)  # of a topic without room no key is asked for
         self.memory[_TEXT_AT : self.key_at] = raw[:_TEXT]
-        self.asked[: Asked.WRITTEN] = (*mapped.known, _LIMIT, _STEPS)
+        self.asked[: LookupRequest.WRITTEN] = (*mapped.known, _LIMIT, _STEPS)
         self.mapped, self.topic = mapped, topic
 
 
@@ -251,7 +254,7 @@ class KeysAtHand:
         used = self._lookup.look_up(asked)
         found = asked[rows : rows + used * _WIDTH].reshape(-1, _WIDTH).tolist()
         messages = [StoredMessage(bytes(mapped.data[row][start:stop])) for row, start, stop in found]
-        if not mapped.whole(int(asked[Asked.ENDED])) or faults.total() != mapped.faults:
+        if not mapped.whole(int(asked[LookupRequest.ENDED])) or faults.total() != mapped.faults:
             self._copy()
             return None
         counts = asked[rows - count : rows]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zstandard
 
-from rmqtool.check.account import Account, Accounting
+from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.index_keys import Unindexed
 from rmqtool.check.log_reading import CheckedLog
 from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from rmqtool.scan.lanes import Placed
 from rmqtool.scan.options import ReadOptions
 
@@ -59,7 +59,7 @@ class SentAccount:
     further: tuple[Further, ...]
 
     @classmethod
-    def of(cls, account: Account, known: int) -> SentAccount:
+    def of(cls, account: RunSummary, known: int) -> SentAccount:
         """known: lanes that were sent before."""
         columns, keys = account.placed.columns, account.keys
         if isinstance(keys, Unindexed):
@@ -69,31 +69,33 @@ class SentAccount:
             account.judged,
             account.inside,
             account.times,
-            columns[Column.LANE].astype(np.int32),
-            columns[Column.OWNER].astype(np.int32),
-            columns[Column.CODE],
-            columns[Column.SLOT],
+            columns[DispatchColumn.LANE].astype(np.int32),
+            columns[DispatchColumn.OWNER].astype(np.int32),
+            columns[DispatchColumn.CODE],
+            columns[DispatchColumn.SLOT],
             account.placed.keys[known:],
             keys,
             account.further,
         )
 
-    def opened(self, known: list[tuple[str, int]]) -> Account:
+    def opened(self, known: list[tuple[str, int]]) -> RunSummary:
         """The account. known: keys of lanes, new ones are added."""
         known += self.new
         keys = self.keys
-        columns = np.empty((len(Column), len(self.owners)), np.int64)
-        columns[Column.LANE], columns[Column.OWNER], columns[Column.CODE] = (
+        columns = np.empty((len(DispatchColumn), len(self.owners)), np.int64)
+        columns[DispatchColumn.LANE], columns[DispatchColumn.OWNER], columns[DispatchColumn.CODE] = (
             self.lanes,
             self.owners,
             self.codes,
         )
-        columns[Column.SLOT] = self.slots
-        columns[Column.OFFSET] = keys.offsets[self.owners]
-        columns[Column.SIZE] = keys.ends[self.owners] - columns[Column.OFFSET]
-        columns[Column.TIME] = keys.times[self.owners]
+        columns[DispatchColumn.SLOT] = self.slots
+        columns[DispatchColumn.OFFSET] = keys.offsets[self.owners]
+        columns[DispatchColumn.SIZE] = keys.ends[self.owners] - columns[DispatchColumn.OFFSET]
+        columns[DispatchColumn.TIME] = keys.times[self.owners]
         placed = Placed(columns, known)
-        return Account(self.extent, self.judged, self.inside, self.times, placed, keys, further=self.further)
+        return RunSummary(
+            self.extent, self.judged, self.inside, self.times, placed, keys, further=self.further
+        )
 
     @property
     def nbytes(self) -> int:
@@ -118,7 +120,7 @@ def packages(
     waiting: list[Any] = []
     size = count = known = 0
     for _, event in reader.events():
-        if isinstance(event, Account):
+        if isinstance(event, RunSummary):
             sent = SentAccount.of(event, known)
             known += len(sent.new)
             size += sent.nbytes

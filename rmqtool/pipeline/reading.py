@@ -112,7 +112,7 @@ def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.Recor
 
 
 def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) -> Iterator[pa.RecordBatch]:
-    from rmqtool.scan.files import FileReader, Units
+    from rmqtool.scan.files import FileReader, RowBatch
 
     wanted = {"consumequeue": "unit", "index_items": "index_item"}[options.table]
     store = open_any(partition.store, config=options.config)
@@ -123,7 +123,7 @@ def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) 
                 lacking(unreadable(path, "no such file or directory"))
                 continue
             for item in reader.read(file):
-                if isinstance(item, Units):
+                if isinstance(item, RowBatch):
                     if item.type == wanted:
                         yield _named(item.batch, partition.store)
                 elif item["type"] == "gap":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from formats.index import item_position, slot_position
 from rmqtool.errors import RmqtoolError, UnreadableError
 from rmqtool.query.inventory import NOT_DECODED
-from rmqtool.scan.files import Units
+from rmqtool.scan.files import RowBatch
 from rmqtool.secrets import without_secrets
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.coverage import Incomplete, rest_of_files, unreadable
@@ -51,7 +51,7 @@ class FileListing:
         """The files that are not listed to their end."""
         return rest_of_files(self._files[self._done :], 0, reason)
 
-    def read(self, reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+    def read(self, reader: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
         """What is wanted of the next file. What cannot be read of it is reported by `counts`."""
         counts = self.counts
         counts.files += 1
@@ -68,16 +68,16 @@ class FileListing:
         else:
             self._done += 1
 
-    def _wanted(self, reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+    def _wanted(self, reader: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
         for item in reader.read(file):
-            if isinstance(item, Units):
+            if isinstance(item, RowBatch):
                 if item.type == "index_slot" and not self._slots:
                     continue
                 batch = self._choose.units(item.batch)
                 if "state" in batch.schema.names:
                     states = batch["state"].to_pylist()
                     self.counts.damaged += sum(state in _BROKEN for state in states)
-                yield Units(item.type, batch)
+                yield RowBatch(item.type, batch)
                 self.counts.add(item.type, batch.num_rows)
             elif row := self._choose.row(item):
                 if row["type"] == "config" and "content" in row:

@@ -23,7 +23,7 @@ from rmqtool.broker.java import parse_long
 from rmqtool.broker.mapped_files import MappedFile
 from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.broker.units import chunks
-from rmqtool.scan.fields import Column, Field
+from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
 from rmqtool.scan.torn import torn_records
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
@@ -383,7 +383,7 @@ class UnitMatcher:
     def _append(self, key: Key, run: QueueRecords) -> None:
         torn = self._torn.among(run.offsets)
         if torn.any():
-            run.columns[Column.CODE, run.chosen[torn]] = NO_CODE
+            run.columns[DispatchColumn.CODE, run.chosen[torn]] = NO_CODE
         self._queue(*key).append(run)
 
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:

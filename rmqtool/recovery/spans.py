@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Column, CrcState, Field
+from rmqtool.scan.fields import CrcState, DispatchColumn, Field
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import inner_batches
 
@@ -111,17 +111,17 @@ class QueueSpans:
         self.lanes.clear()
         if not columns.shape[1]:
             return
-        lanes, slots = columns[Column.LANE], columns[Column.SLOT]
+        lanes, slots = columns[DispatchColumn.LANE], columns[DispatchColumn.SLOT]
         there = np.flatnonzero(np.bincount(lanes))
         numbers = np.empty(there[-1] + 1, np.int64)
         numbers[there] = np.arange(len(there))
         queue, keys = numbers[lanes], [self.lanes.keys[lane] for lane in there.tolist()]
-        slots, last_slots = self._places(run, columns[Column.OWNER], slots, queue, keys)
+        slots, last_slots = self._places(run, columns[DispatchColumn.OWNER], slots, queue, keys)
         lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
         np.minimum.at(lowest, queue, slots)
         np.maximum.at(highest, queue, last_slots)
         top = np.flatnonzero(last_slots == highest[queue])
-        tops, at_top = np.full(len(keys), -1), run.rows[columns[Column.OWNER, top]]
+        tops, at_top = np.full(len(keys), -1), run.rows[columns[DispatchColumn.OWNER, top]]
         ends = at_top[:, Field.STORED_PHYSICAL_OFFSET] + at_top[:, Field.STORE_SIZE]
         np.maximum.at(tops, queue[top], ends)
         found = (keys, lowest.tolist(), highest.tolist(), tops.tolist())
@@ -131,7 +131,9 @@ class QueueSpans:
         bounds = np.array([self.known(key) for key in keys], np.int64)
         if (highest >= bounds).any():
             late = slots >= bounds[queue]
-            self._count(keys, queue[late], columns[Column.SIZE, late], columns[Column.TIME, late])
+            self._count(
+                keys, queue[late], columns[DispatchColumn.SIZE, late], columns[DispatchColumn.TIME, late]
+            )
 
     def _places(
         self, run: Records, owners: Ints, slots: Ints, queue: Ints, keys: list[Key]

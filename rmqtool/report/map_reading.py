@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from rmqtool.check.account import Account, RunAccounts
+    from rmqtool.check.account import RunAccounts, RunSummary
     from rmqtool.check.verify import Verification
     from rmqtool.report.segment_map import SegmentMap
     from rmqtool.report.shape import RunShape
@@ -41,7 +41,7 @@ def read_map(store: Store, options: ReadOptions, found: SegmentMap) -> None:
 class Both:
     """What a run is to the checks, and on the map."""
 
-    account: Account
+    account: RunSummary
     shape: RunShape
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from formats.consumequeue import Unit
 from formats.index import Item
 from formats.properties import INNER_MULTI_QUEUE_OFFSET
-from rmqtool.scan.fields import Column, CrcState, Field, Keys, Queue
+from rmqtool.scan.fields import AppendState, CrcState, DispatchColumn, Field, IndexHeaderState
 from rmqtool.scan.index import ITEM
 from rmqtool.scan.units import UNIT
 
@@ -30,29 +30,29 @@ def append_units(
     import numpy as np
 
     count = 0
-    state[Queue.REPEATED] = 0
+    state[AppendState.REPEATED] = 0
     for at in range(start, len(chosen)):
         k = int(chosen[at])
-        slot, offset, size, code = columns[Column.SLOT : Column.OWNER, k].tolist()
-        following = int(state[Queue.NEXT])
+        slot, offset, size, code = columns[DispatchColumn.SLOT : DispatchColumn.OWNER, k].tolist()
+        following = int(state[AppendState.NEXT])
         end = _wrapped(offset + size)
-        if end <= state[Queue.KNOWN]:
-            state[Queue.SKIPPED] += 1
+        if end <= state[AppendState.KNOWN]:
+            state[AppendState.SKIPPED] += 1
             continue
         if slot and _wrapped(slot * UNIT.itemsize) < _wrapped(following * UNIT.itemsize):
-            state[Queue.DOUBLED] += 1
-            state[Queue.REPEATED] = 1
+            state[AppendState.DOUBLED] += 1
+            state[AppendState.REPEATED] = 1
             continue
         if 0 < _wrapped(slot - following) <= lost:
             return at, count
-        state[Queue.MISPLACED] += slot != following
+        state[AppendState.MISPLACED] += slot != following
         unit = Unit.build({"physical_offset": offset, "size": size, "tags_code": code})
         out[count * UNIT.itemsize : (count + 1) * UNIT.itemsize] = np.frombuffer(unit, np.uint8)
         taken[count] = k
         count += 1
-        state[Queue.NEXT] += 1
-        state[Queue.KNOWN] = end
-        state[Queue.REPEATED] = 0
+        state[AppendState.NEXT] += 1
+        state[AppendState.KNOWN] = end
+        state[AppendState.REPEATED] = 0
     return len(chosen), count
 
 
@@ -75,7 +75,7 @@ def put_keys(
 
     (hashes, owners), (offsets, times) = keys, records
     for k in range(start, len(hashes)):
-        number, begin = int(state[Keys.INDEX_COUNT]), int(state[Keys.BEGIN_TIMESTAMP])
+        number, begin = int(state[IndexHeaderState.INDEX_COUNT]), int(state[IndexHeaderState.BEGIN_TIMESTAMP])
         if number >= room:
             return k
         value, owner = int(hashes[k]), int(owners[k])
@@ -89,10 +89,10 @@ def put_keys(
         out[place : place + ITEM.itemsize] = np.frombuffer(Item.build(fields), np.uint8)
         slots[slot] = number
         if number <= 1:
-            state[[Keys.BEGIN_PHYSICAL_OFFSET, Keys.BEGIN_TIMESTAMP]] = offset, time
-        state[Keys.HASH_SLOT_COUNT] += newest == 0 or bool(state[Keys.EVERY_PUT])
-        state[Keys.INDEX_COUNT] = number + 1
-        state[[Keys.END_PHYSICAL_OFFSET, Keys.END_TIMESTAMP]] = offset, time
+            state[[IndexHeaderState.BEGIN_PHYSICAL_OFFSET, IndexHeaderState.BEGIN_TIMESTAMP]] = offset, time
+        state[IndexHeaderState.HASH_SLOT_COUNT] += newest == 0 or bool(state[IndexHeaderState.EVERY_PUT])
+        state[IndexHeaderState.INDEX_COUNT] = number + 1
+        state[[IndexHeaderState.END_PHYSICAL_OFFSET, IndexHeaderState.END_TIMESTAMP]] = offset, time
     return len(hashes)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from formats.commitlog import transaction_of
 from formats.java import java_utf8_decode
 from formats.tags_code import tags_hash
-from rmqtool.scan.fields import ODD, Column, CrcState, Field, Issue, QueueKeyColumn, Stretch
+from rmqtool.scan.fields import ODD, CrcState, DispatchColumn, Field, Issue, QueueKeyColumn, Stretch
 from rmqtool.scan.units import OK, UNIT, unit_states
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def by_lane(columns: Ints, count: int, starts: Ints, order: Ints) -> None:
     """See `kernels.dispatch.by_lane`."""
     import numpy as np
 
-    lanes = columns[Column.LANE, :count]
+    lanes = columns[DispatchColumn.LANE, :count]
     order[:count] = np.argsort(lanes, kind="stable")
     starts[0] = 0
     starts[1:] = np.cumsum(np.bincount(lanes, minlength=len(starts) - 1))
@@ -188,7 +188,7 @@ def agree_units(units: Bytes, first_slot: int, columns: Ints, chosen: Ints, righ
     held = units[: units.size // UNIT.itemsize * UNIT.itemsize].view(UNIT)
     count, highest = 0, -1
     for i, k in enumerate(chosen.tolist()):
-        slot, offset, size, code = columns[Column.SLOT : Column.OWNER, k].tolist()
+        slot, offset, size, code = columns[DispatchColumn.SLOT : DispatchColumn.OWNER, k].tolist()
         if not first_slot <= slot < first_slot + len(held):
             continue
         unit = held[slot - first_slot]

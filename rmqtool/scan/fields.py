@@ -180,7 +180,7 @@ class Status(IntEnum):
 STATUS_WIDTH = len(Status)
 
 
-class Column(IntEnum):
+class DispatchColumn(IntEnum):
     """Rows of the int64 matrix of records that want a unit (`kernels.dispatch.place`).
 
     `CODE` is the hash of the tags, `OWNER` the record's row in its run, `TIME` its store timestamp (ms).
@@ -226,7 +226,7 @@ class Sum(IntEnum):
     KEYED_END = 7
 
 
-class Queue(IntEnum):
+class AppendState(IntEnum):
     """Places in the int64 state of a plain queue that is appended to (`kernels.building.append_units`).
 
     NEXT: slot of the next unit. KNOWN: end of the last record that has a unit, -1 at first. DOUBLED: records
@@ -243,7 +243,7 @@ class Queue(IntEnum):
     REPEATED = 5
 
 
-class Keys(IntEnum):
+class IndexHeaderState(IntEnum):
     """Places in the int64 state of an index file that is built (`kernels.building.put_keys`).
 
     The fields of its header in their order, then whether `hash_slot_count` grows with every put, as it did
@@ -268,7 +268,7 @@ class QueueKeyColumn(IntEnum):
     HASH = 3
 
 
-class Asked(IntEnum):
+class LookupRequest(IntEnum):
     """Places in the int64 question of `kernels.lookup.look_up`, behind which its arrays follow.
 
     What is known of the store: FILES, SEGMENTS: addresses of tables (`IndexColumn`, `SegmentColumn`) with so

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class RowBatch:
     """Many rows of one type as a batch."""
 
     type: str

@@ -11,7 +11,7 @@ import numpy as np
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
 from rmqtool.scan.extensions import Extensions
-from rmqtool.scan.file_rows import Row, Units, event_row, readable, undecodable, unreadable_rows
+from rmqtool.scan.file_rows import Row, RowBatch, event_row, readable, undecodable, unreadable_rows
 from rmqtool.scan.index_rows import read_index
 from rmqtool.scan.small_files import (
     read_abort,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-__all__ = ["FileReader", "Row", "Units"]
+__all__ = ["FileReader", "Row", "RowBatch"]
 
 
 @dataclass
@@ -69,7 +69,7 @@ class FileReader:
         """The bytes of a file, copied, with zeros where they cannot be read."""
         return ZeroFilledSource(file.open(self.access), file.size)
 
-    def read(self, file: StoreFile) -> Iterator[Units | Row]:
+    def read(self, file: StoreFile) -> Iterator[RowBatch | Row]:
         """Everything in `file`, in file order.
 
         A row of type `undecoded` stands for what cannot be taken apart.
@@ -92,12 +92,12 @@ class FileReader:
         )
 
 
-def _undecoded(_: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+def _undecoded(_: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
     reason = f"{file.kind} files are not decoded by this release"
     yield {"type": "undecoded", "path": file.shown, "kind": file.kind.value, "reason": reason}
 
 
-def _queue(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+def _queue(reader: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
     place = QueueFile(file.shown, file.base_offset or 0, file.topic, file.queue_id)
     batch = file.kind is FileKind.BATCHCONSUMEQUEUE
     lookup = None if batch else reader.extensions.of(file.topic, file.queue_id)
@@ -108,7 +108,7 @@ def _queue(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
                 yield event_row("gap" if isinstance(item, Gap) else "tail", file.shown, item)
             else:
                 units = readable(item, item["position"].to_numpy(), width, source)
-                yield Units("unit", units if lookup is None else _resolved(units, lookup))
+                yield RowBatch("unit", units if lookup is None else _resolved(units, lookup))
         yield from unreadable_rows(file, source)
 
 
@@ -121,7 +121,7 @@ def _resolved(batch: pa.RecordBatch, lookup: ExtensionLookup) -> pa.RecordBatch:
     return batch.append_column("ext_tags_code", pa.array(found, pa.int64()))
 
 
-def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+def _extension(reader: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
     from rmqtool.scan.extension import EndMarker, ExtensionUnit, read_extension
 
     with reader.open(file) as source:
@@ -138,7 +138,7 @@ def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
         yield from unreadable_rows(file, source)
 
 
-_READERS: dict[FileKind, Callable[[FileReader, StoreFile], Iterator[Units | Row]]] = {
+_READERS: dict[FileKind, Callable[[FileReader, StoreFile], Iterator[RowBatch | Row]]] = {
     FileKind.CONSUMEQUEUE: _queue,
     FileKind.BATCHCONSUMEQUEUE: _queue,
     FileKind.CONSUMEQUEUE_EXT: _extension,

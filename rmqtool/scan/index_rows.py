@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rmqtool.scan.events import Gap
-from rmqtool.scan.file_rows import Units, cut_row, event_row, readable, short_row, unreadable_rows
+from rmqtool.scan.file_rows import RowBatch, cut_row, event_row, readable, short_row, unreadable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from rmqtool.store.patched import ZeroFilledSource
 
 
-def read_index(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_index(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """Header, slots and items of an index file."""
     with reader.open(file) as source:
         yield from _index_parts(reader, file, source)
         yield from unreadable_rows(file, source)
 
 
-def _index_parts(reader: FileAccess, file: StoreFile, source: ZeroFilledSource) -> Iterator[Units | Row]:
+def _index_parts(reader: FileAccess, file: StoreFile, source: ZeroFilledSource) -> Iterator[RowBatch | Row]:
     """Header, slots and items; without a header that can be read nobody knows how many there are."""
     from formats.index import FIRST_ITEM, Header, file_size
     from formats.primitives import sizeof
@@ -64,7 +64,7 @@ def _index_parts(reader: FileAccess, file: StoreFile, source: ZeroFilledSource) 
 
 def _slots_and_items(
     file: StoreFile, source: ZeroFilledSource, slots: int, end: int
-) -> Iterator[Units | Row]:
+) -> Iterator[RowBatch | Row]:
     """All slots, and the items in front of number `end`, without those that cannot be read."""
     import numpy as np
 
@@ -74,11 +74,11 @@ def _slots_and_items(
 
     for batch in read_slots(source, file.shown, slots):
         places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
-        yield Units("index_slot", readable(batch, places, SLOT.itemsize, source))
+        yield RowBatch("index_slot", readable(batch, places, SLOT.itemsize, source))
     width = ITEM.itemsize
     for batch in read_items(source, file.shown, slots, end):
         if isinstance(batch, Gap):
             yield event_row("gap", file.shown, batch)
             continue
         places = item_position(0, slots) + batch["number"].to_numpy().astype(np.int64) * width
-        yield Units("index_item", readable(batch, places, width, source))
+        yield RowBatch("index_item", readable(batch, places, width, source))

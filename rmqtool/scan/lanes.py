@@ -12,7 +12,7 @@ from formats.java import java_utf8_decode
 from formats.properties import decode
 from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Column, Field, Issue, QueueKeyColumn, Stretch
+from rmqtool.scan.fields import DispatchColumn, Field, Issue, QueueKeyColumn, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,12 +31,13 @@ _FIRST_NAMES = 1 << 16
 
 
 class LaneColumns:
-    """Up to `room` records that want a unit, in columns (`fields.Column`), or stretches of them.
+    """Up to `room` records that want a unit, in columns (`fields.DispatchColumn`), or stretches of them.
 
-    `keys` are the topics and queue numbers seen so far, by lane. width: `len(Column)` or `len(Stretch)`.
+    `keys` are the topics and queue numbers seen so far, by lane. width: `len(DispatchColumn)` or that of
+    `Stretch`.
     """
 
-    def __init__(self, kernels: Kernels, room: int, width: int = len(Column)) -> None:
+    def __init__(self, kernels: Kernels, room: int, width: int = len(DispatchColumn)) -> None:
         self._kernels = kernels.dispatch
         self._counts = np.zeros(3, np.int64)
         """lanes, bytes of their names, columns that are filled"""
@@ -73,7 +74,7 @@ class Placed:
 class GatheredLanes(LaneColumns):
     """Takes what was placed elsewhere, by one `Lanes` after the other."""
 
-    def __init__(self, kernels: Kernels, room: int, width: int = len(Column)) -> None:
+    def __init__(self, kernels: Kernels, room: int, width: int = len(DispatchColumn)) -> None:
         super().__init__(kernels, room, width)
         self._known: dict[Key, int] = {}
         self._theirs: list[Key] = []
@@ -89,7 +90,7 @@ class GatheredLanes(LaneColumns):
             count = min(self.columns.shape[1] - filled, end - start)
             part = self.columns[:, filled : filled + count]
             part[:] = placed.columns[:, start : start + count]
-            part[Column.LANE] = own[part[Column.LANE]]
+            part[DispatchColumn.LANE] = own[part[DispatchColumn.LANE]]
             self._counts[2] = filled + count
             start += count
             if len(self) == self.columns.shape[1]:
@@ -118,7 +119,7 @@ class Lanes(LaneColumns):
     queue.
     """
 
-    width = len(Column)
+    width = len(DispatchColumn)
 
     def __init__(
         self,
@@ -192,9 +193,9 @@ class Lanes(LaneColumns):
 
     def _set_delivery_times(self, run: Records, before: int) -> None:
         """A delayed message has the time of its delivery in place of the hash of its tags."""
-        lanes = self.columns[Column.LANE, before : len(self)]
+        lanes = self.columns[DispatchColumn.LANE, before : len(self)]
         for place in before + np.flatnonzero(np.isin(lanes, list(self.delayed))):
-            row = run.rows[self.columns[Column.OWNER, place]]
+            row = run.rows[self.columns[DispatchColumn.OWNER, place]]
             start = int(row[Field.PROPERTIES_POSITION]) - run.origin
             raw = run.window[start : start + max(int(row[Field.PROPERTIES_LENGTH]), 0)].tobytes()
             try:
@@ -203,7 +204,7 @@ class Lanes(LaneColumns):
                 )
             except FormatError:
                 code = 0
-            self.columns[Column.CODE, place] = code
+            self.columns[DispatchColumn.CODE, place] = code
 
 
 class StretchedLanes(Lanes):

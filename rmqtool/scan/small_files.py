@@ -10,11 +10,11 @@ from rmqtool.store.whole import read_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.scan.file_rows import FileAccess, Row, Units
+    from rmqtool.scan.file_rows import FileAccess, Row, RowBatch
     from rmqtool.store.files import StoreFile
 
 
-def read_checkpoint(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_checkpoint(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """The three times of a checkpoint, and what lies behind them."""
     from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, parse_checkpoint
 
@@ -43,7 +43,7 @@ def _filled(file: StoreFile, raw: bytes, start: int, end: int) -> Row:
     return {"type": "gap", **place, "reason": "not_zero", "expected": 0, "found": found}
 
 
-def read_abort(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_abort(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """The process number in an abort file."""
     from formats.checkpoint import Abort
     from formats.errors import FormatError
@@ -55,7 +55,7 @@ def read_abort(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
         yield undecodable(file, raw, str(error))
 
 
-def read_lock(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_lock(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """Who holds a store."""
     from rmqtool.store.lock import probe
 
@@ -67,7 +67,7 @@ def read_lock(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
         yield undecodable(file, raw, "is neither empty nor the word lock")
 
 
-def read_epoch(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_epoch(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """Header and entries of an epoch file."""
     from formats.checkpoint import EpochFile
     from formats.errors import FormatError
@@ -91,7 +91,7 @@ def read_epoch(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
         yield {"type": "epoch", "path": file.shown, "number": number, **entry._asdict()}
 
 
-def read_identity(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_identity(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """Who a broker is in its controller."""
     from formats.checkpoint import BrokerIdentity
     from formats.errors import FormatError
@@ -103,7 +103,7 @@ def read_identity(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
         yield undecodable(file, raw, str(error))
 
 
-def read_config(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
+def read_config(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     """A configuration file with its whole content."""
     from rmqtool.store.config_json import parse_config
 

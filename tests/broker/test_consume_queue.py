@@ -11,7 +11,7 @@ import pytest
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def full(first: int) -> list[tuple[int, int]]:
 
 def run(*records: tuple[int, int], displaced: Sequence[int] = ()) -> QueueRecords:
     """(physical offset, queue offset) of records; those numbered in `displaced` lie elsewhere."""
-    columns = np.zeros((len(Column), len(records)), np.int64)
-    columns[[Column.OFFSET, Column.SLOT]] = np.array(records, np.int64).T
-    columns[Column.SIZE], columns[Column.CODE] = RECORD, NO_CODE
+    columns = np.zeros((len(DispatchColumn), len(records)), np.int64)
+    columns[[DispatchColumn.OFFSET, DispatchColumn.SLOT]] = np.array(records, np.int64).T
+    columns[DispatchColumn.SIZE], columns[DispatchColumn.CODE] = RECORD, NO_CODE
     places = np.arange(len(records))
     return QueueRecords(columns, places, ~np.isin(places, displaced))
 

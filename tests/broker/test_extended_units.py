@@ -12,7 +12,7 @@ from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.broker.queue_records import QueueRecords
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 def test_every_record_of_its_own_gets_a_unit(tmp_path: Path) -> None:
     """Also one that is known and gets no entry; none that came by multi-dispatch."""
-    columns = np.zeros((len(Column), 4), np.int64)
-    columns[Column.SLOT], columns[Column.OFFSET] = [0, 0, 1, 2], [0, 0, 100, 200]
-    columns[Column.SIZE], columns[Column.CODE] = 100, [7, 7, 8, 9]
+    columns = np.zeros((len(DispatchColumn), 4), np.int64)
+    columns[DispatchColumn.SLOT], columns[DispatchColumn.OFFSET] = [0, 0, 1, 2], [0, 0, 100, 200]
+    columns[DispatchColumn.SIZE], columns[DispatchColumn.CODE] = 100, [7, 7, 8, 9]
     with StoreFiles(str(tmp_path)) as files:
         mapped = MappedFiles(200, "consumequeue/T/0", disk=files)
         queue = ConsumeQueue("T", 0, mapped, "pread", 0, extension=ExtensionFiles("T", 0, 400, files))

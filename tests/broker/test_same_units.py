@@ -17,7 +17,7 @@ from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.broker.queue_records import QueueRecords
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from tests.build.building import files_of, kernel_modules
 
 if TYPE_CHECKING:
@@ -39,9 +39,13 @@ RECORDS = st.lists(
 def records(given_: list[tuple[int, int, int, int]]) -> QueueRecords:
     gaps, sizes, slots, codes = np.array(given_, np.int64).reshape(-1, 4).T
     ends = np.maximum(np.cumsum(gaps + sizes), sizes)
-    columns = np.zeros((len(Column), len(given_)), np.int64)
-    columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE] = slots, ends - sizes, sizes
-    columns[Column.CODE], columns[Column.TIME] = codes, ends
+    columns = np.zeros((len(DispatchColumn), len(given_)), np.int64)
+    columns[DispatchColumn.SLOT], columns[DispatchColumn.OFFSET], columns[DispatchColumn.SIZE] = (
+        slots,
+        ends - sizes,
+        sizes,
+    )
+    columns[DispatchColumn.CODE], columns[DispatchColumn.TIME] = codes, ends
     places = np.arange(len(given_))
     return QueueRecords(columns, places, counts=np.ones_like(places), own=places % 3 > 0)
 

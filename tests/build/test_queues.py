@@ -18,7 +18,7 @@ from rmqtool.broker.file_rules import FileRules
 from rmqtool.broker.queue_records import QueueRecords
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.queues import Queues
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from tests.build.building import files_of, kernel_modules
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ RECORDS = st.lists(
 
 
 def run_of(slots: list[int], offsets: list[int], counts: list[int] | None = None) -> QueueRecords:
-    columns = np.zeros((len(Column), len(slots)), np.int64)
-    columns[Column.SLOT] = slots
-    columns[Column.OFFSET] = offsets
-    columns[Column.SIZE] = 100
-    columns[Column.CODE] = [slot - 7 for slot in slots]
-    columns[Column.TIME] = [1000 + number for number in range(len(slots))]
+    columns = np.zeros((len(DispatchColumn), len(slots)), np.int64)
+    columns[DispatchColumn.SLOT] = slots
+    columns[DispatchColumn.OFFSET] = offsets
+    columns[DispatchColumn.SIZE] = 100
+    columns[DispatchColumn.CODE] = [slot - 7 for slot in slots]
+    columns[DispatchColumn.TIME] = [1000 + number for number in range(len(slots))]
     messages = None if counts is None else np.array(counts, np.int64)
     return QueueRecords(columns, np.arange(len(slots)), counts=messages)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from rmqtool.check.account import Account
+    from rmqtool.check.account import RunSummary
     from tests.scan.test_reader import Damage
 
 KERNELS = [python_kernels, compiled_kernels]
@@ -103,7 +103,7 @@ def test_a_mapped_segment_that_is_cut_is_read_again(
     store = Store.open(tmp_path)
     account = Accounting(kernels, Level.DEFAULT, stretched=True, unindexed=True)
     monkeypatch.setattr(Accounting, "summed", summed)
-    accounts: list[Account] = []
+    accounts: list[RunSummary] = []
     others: list[str] = []
     for segment, event in CheckedLog(store.segments, ReadOptions(), kernels, account, mapped=True).events():
         if hasattr(event, "extent"):

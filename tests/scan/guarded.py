@@ -22,13 +22,13 @@ from rmqtool.scan.ahead.signatures import flat
 from rmqtool.scan.fields import (
     ROW_WIDTH,
     STATUS_WIDTH,
-    Asked,
+    AppendState,
     Check,
-    Column,
+    DispatchColumn,
     Field,
     FoundColumn,
-    Keys,
-    Queue,
+    IndexHeaderState,
+    LookupRequest,
     QueueKeyColumn,
     Spanned,
     Stretch,
@@ -138,7 +138,7 @@ class _Seen:
             whole.checksum = zlib.crc32(repr((name, answer)).encode(), whole.checksum)
             for one in flat(arguments):
                 if isinstance(one, np.ndarray):
-                    told = one[Asked.SEGMENT_SIZE :] if name == "look_up" else one  # no addresses
+                    told = one[LookupRequest.SEGMENT_SIZE :] if name == "look_up" else one  # no addresses
                     whole.checksum = zlib.crc32(told.tobytes(), whole.checksum)
             return answer
 
@@ -193,7 +193,7 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     kernels.hashes.key_hashes(buffer, 0, rows, 0, keys, owners)
     kernels.building.feeds_further_queues(buffer, 0, rows)
     known = np.zeros((8, len(QueueKeyColumn)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
-    columns = np.zeros((len(Column), 64), np.int64)
+    columns = np.zeros((len(DispatchColumn), 64), np.int64)
     kernels.dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
     columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)
     kernels.dispatch.stretch(buffer, 0, rows, 0, 0, (*known, newest), np.zeros(3, np.int64), columns)
@@ -251,27 +251,27 @@ def question(
     **given: int,
 ) -> np.ndarray:
     """`Asked` for `lookup.look_up`; files, segments: tables, which have to stay."""
-    values = dict.fromkeys(Asked, 0) | {
-        Asked.FILES: files.ctypes.data,
-        Asked.FILE_COUNT: len(files),
-        Asked.ALL_FILES: 1,
-        Asked.SLOTS: slots,
-        Asked.SEGMENTS: segments.ctypes.data,
-        Asked.SEGMENT_COUNT: len(segments),
-        Asked.SEGMENT_SIZE: size,
-        Asked.ROOM: 40,
-        Asked.STEPS: 1000,
-        Asked.WRITTEN: 1 << 40,
-        Asked.HIGH: size * len(segments),
-        Asked.BEGIN: -(1 << 63),
-        Asked.END: (1 << 63) - 1,
-        Asked.LIMIT: 32,
-        Asked.KEYS: len(keys),
+    values = dict.fromkeys(LookupRequest, 0) | {
+        LookupRequest.FILES: files.ctypes.data,
+        LookupRequest.FILE_COUNT: len(files),
+        LookupRequest.ALL_FILES: 1,
+        LookupRequest.SLOTS: slots,
+        LookupRequest.SEGMENTS: segments.ctypes.data,
+        LookupRequest.SEGMENT_COUNT: len(segments),
+        LookupRequest.SEGMENT_SIZE: size,
+        LookupRequest.ROOM: 40,
+        LookupRequest.STEPS: 1000,
+        LookupRequest.WRITTEN: 1 << 40,
+        LookupRequest.HIGH: size * len(segments),
+        LookupRequest.BEGIN: -(1 << 63),
+        LookupRequest.END: (1 << 63) - 1,
+        LookupRequest.LIMIT: 32,
+        LookupRequest.KEYS: len(keys),
     }
-    values |= {Asked[name.upper()]: value for name, value in given.items()}
+    values |= {LookupRequest[name.upper()]: value for name, value in given.items()}
     text = b"".join([topic, *keys])
     ends = np.cumsum([len(one) for one in (topic, *keys)]).tolist()
-    head = [*values.values(), *ends, *[0] * len(keys), *[0] * (values[Asked.ROOM] * len(FoundColumn))]
+    head = [*values.values(), *ends, *[0] * len(keys), *[0] * (values[LookupRequest.ROOM] * len(FoundColumn))]
     raw = np.frombuffer(text + bytes(-len(text) % 8), np.int64)
     return np.concatenate([np.array(head, np.int64), raw])
 
@@ -315,8 +315,8 @@ def _run_spans(buffer: np.ndarray, kernels: Any) -> None:
 def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:
     dispatch.ascending_units(buffer, -1)
     count = buffer.size // _UNIT + 3
-    columns = np.zeros((len(Column), count), np.int64)
-    columns[Column.SLOT] = np.arange(count)
+    columns = np.zeros((len(DispatchColumn), count), np.int64)
+    columns[DispatchColumn.SLOT] = np.arange(count)
     chosen, right = np.arange(count), np.zeros(count, bool)
     for first in (0, 1, -5, 1 << 50):
         dispatch.agree_units(buffer, first, columns, chosen, right)
@@ -343,11 +343,11 @@ def _run_encoding(buffer: np.ndarray, rows: np.ndarray, encoding: Any) -> None:
 
 def _run_writing(count: int, building: Any) -> None:
     """What writes units and items, into memory that ends where they end."""
-    columns = np.zeros((len(Column), count), np.int64)
-    columns[Column.SLOT] = np.arange(count) % 5
-    columns[Column.OFFSET] = np.arange(count) * 100
-    state = np.zeros(len(Queue), np.int64)
-    state[Queue.KNOWN] = -1
+    columns = np.zeros((len(DispatchColumn), count), np.int64)
+    columns[DispatchColumn.SLOT] = np.arange(count) % 5
+    columns[DispatchColumn.OFFSET] = np.arange(count) * 100
+    state = np.zeros(len(AppendState), np.int64)
+    state[AppendState.KNOWN] = -1
     with ExitStack() as stack:
         units = stack.enter_context(before_guard(bytes(count * _UNIT)))
         building.append_units(columns, np.arange(count), 0, 0, state, units, np.zeros(count, np.int64))
@@ -355,8 +355,8 @@ def _run_writing(count: int, building: Any) -> None:
         keys = np.arange(count, dtype=np.int32), np.zeros(count, np.int32)
         records = np.zeros(1, np.int64), np.zeros(1, np.int64)
         for room in (1, count, count + 1, 1 << 30):
-            header = np.zeros(len(Keys), np.int64)
-            header[Keys.INDEX_COUNT] = 1
+            header = np.zeros(len(IndexHeaderState), np.int64)
+            header[IndexHeaderState.INDEX_COUNT] = 1
             building.put_keys(keys, records, 0, room, header, np.zeros(7, np.int32), items)
 
 

@@ -16,7 +16,7 @@ from formats.java import java_utf8_decode
 from formats.tags_code import tags_hash
 from rmqtool.scan import dispatch_python, hashes_python
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, Column, CrcState, Field, Issue
+from rmqtool.scan.fields import ROW_WIDTH, CrcState, DispatchColumn, Field, Issue
 from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.lanes import Lanes, StretchedLanes
 from rmqtool.scan.units import UNIT
@@ -67,7 +67,7 @@ def lanes_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[An
         part = []
         for key, chosen in lanes.groups():
             assert (np.diff(chosen) > 0).all()
-            rows = lanes.columns[Column.SLOT : Column.OWNER, chosen].T.tolist()
+            rows = lanes.columns[DispatchColumn.SLOT : DispatchColumn.OWNER, chosen].T.tolist()
             part += [(place, (key, *row)) for place, row in zip(chosen.tolist(), rows, strict=True)]
         found.extend(row for _, row in sorted(part))
         lanes.clear()
@@ -178,7 +178,7 @@ def units_of(values: list[tuple[int, int, int]]) -> Any:
 def test_units_agree_in_all_fields_or_not(
     units: list[tuple[int, int, int]], first: int, records: list[tuple[int, int]]
 ) -> None:
-    columns = np.zeros((len(Column), len(records)), np.int64)
+    columns = np.zeros((len(DispatchColumn), len(records)), np.int64)
     for number, (slot, offset) in enumerate(records):
         columns[:, number] = (0, slot, offset, 100, 1, number, 0)
     truth = [

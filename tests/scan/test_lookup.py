@@ -15,7 +15,7 @@ from formats.index import Item, item_position, key_hash, slot_position
 from formats.primitives import dtype_of
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.engine import prepared
-from rmqtool.scan.fields import Asked, FoundColumn, Spanned
+from rmqtool.scan.fields import FoundColumn, LookupRequest, Spanned
 from tests.scan.conftest import compiled_kernels
 from tests.scan.guarded import question
 
@@ -66,7 +66,7 @@ def ask(files: list[np.ndarray], log: np.ndarray, keys: list[str], **given: int)
     told: dict[str, Any] = {"files": tables[0], "segments": tables[1], "size": max(len(log), 1)}
     asked = question(slots=SLOTS, **told, topic=b"T", keys=[one.encode() for one in keys], **given)
     used = look_up(asked)
-    ends = len(Asked) + len(keys) + 1
+    ends = len(LookupRequest) + len(keys) + 1
     counts = asked[ends : ends + len(keys)].tolist()
     rows = asked[ends + len(keys) :][: used * len(FoundColumn)].reshape(-1, len(FoundColumn))[
         :, FoundColumn.START
@@ -112,7 +112,7 @@ def test_chains_are_followed_from_file_to_file() -> None:
     assert ask(files, data, ["same"], begin=1, end=4)[0] == [places[4:0:-1]]
     assert ask(files, data, ["absent"])[0] == [[]]
     for limit, ended in ((2, 0), (3, 0), (4, 1), (6, 1), (7, 2)):
-        assert ask(files, data, ["same"], limit=limit)[1][Asked.ENDED] == ended
+        assert ask(files, data, ["same"], limit=limit)[1][LookupRequest.ENDED] == ended
     # the index goes on behind what is mapped
     assert ask(files[:1], data, ["same"], all_files=0)[0] == [None]
     assert ask(files[:1], data, ["same"], all_files=0, limit=3)[0] == [places[:2:-1]]
@@ -141,9 +141,9 @@ def test_what_is_not_at_hand_is_not_sure() -> None:
     ):
         found, asked = ask([file], data, ["same"], **told)
         assert found == [None]
-        assert asked[Asked.MISSING] == (0 if told == {"high": places[2]} else -1)
+        assert asked[LookupRequest.MISSING] == (0 if told == {"high": places[2]} else -1)
     found, asked = ask([file], data, ["same"], segment_size=places[2])
-    assert (found, asked[Asked.MISSING]) == ([None], 1)
+    assert (found, asked[LookupRequest.MISSING]) == ([None], 1)
     # what has expired is not a record
     assert ask([file], data, ["same"], segment_size=places[2], first_segment=2)[0] == [[]]
     # a text of other bytes, a key without bytes, zeros that end a record
@@ -184,21 +184,21 @@ def test_a_question_that_does_not_fit_is_none() -> None:
             topic=b"T",
             keys=[b"k"],
         )
-        asked[Asked[name.upper()]] = value
+        asked[LookupRequest[name.upper()]] = value
         assert look_up(asked) == -1
     for ends in ((0, -1), (1, 1 << 40), (2, 1)):
         _, asked = ask([file], data, ["same"])
-        asked[len(Asked) :][:2] = ends
+        asked[len(LookupRequest) :][:2] = ends
         assert look_up(asked) == -1
 
 
 def test_one_question_is_asked_again_and_again() -> None:
     """A kernel for an array that stays."""
-    longs = np.zeros(len(Asked) + 200, np.int64)
-    longs[Asked.SLOTS] = longs[Asked.SEGMENT_SIZE] = longs[Asked.ALL_FILES] = 1
+    longs = np.zeros(len(LookupRequest) + 200, np.int64)
+    longs[LookupRequest.SLOTS] = longs[LookupRequest.SEGMENT_SIZE] = longs[LookupRequest.ALL_FILES] = 1
     ask_again = prepared(look_up, longs)
     for keys in (0, 3, -1):
-        longs[Asked.KEYS] = keys
+        longs[LookupRequest.KEYS] = keys
         assert ask_again() == look_up(longs) == min(keys, 0)
     made = getattr(look_up, "prepared", None)
     for wrong in (longs.astype(np.int32), longs.reshape(-1, 2), longs[::2]) if made else ():

@@ -90,7 +90,7 @@ def test_a_lost_entry_is_told_by_the_count() -> None:
 
 
 def test_other_files_and_other_versions() -> None:
-    with pytest.raises(NotAStoreError, match="no replayable file"):
+    with pytest.raises(NotAStoreError, match="not a replayable file"):
         ReplayReader(io.BytesIO(b"PAR1" + FILE))
     with pytest.raises(NewerFormatError, match="version 2"):
         ReplayReader(io.BytesIO(replay.MAGIC + b"\0\0\0\2"))

@@ -99,7 +99,7 @@ def test_ends(kernels: ModuleType, raw: bytes) -> None:
 
 
 def test_other_files_and_other_versions() -> None:
-    with pytest.raises(NotAStoreError, match="no replayable file"):
+    with pytest.raises(NotAStoreError, match="not a replayable file"):
         ReplayScan(MemorySource(b"PAR1" + FILE))
     with pytest.raises(NewerFormatError, match="version 2"):
         ReplayScan(MemorySource(replay.MAGIC + b"\0\0\0\2"))

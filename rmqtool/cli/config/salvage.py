@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.changing import ChangeOptions, ChangeRequest
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
@@ -76,7 +76,7 @@ def command(
 
     open_it = partial(open_store, context, path, store, changing=True)
     given = {"release": version.release, "table": table, "topic": topic}
-    order = Order(
+    request = ChangeRequest(
         command="config salvage",
         open=open_it,
         parameters={
@@ -88,4 +88,4 @@ def command(
         plan=plan,
         check=lambda opened, planned: check_with(check_tables, context, opened, planned, read),
     )
-    return carry_out(context, order, change)
+    return carry_out(context, request, change)

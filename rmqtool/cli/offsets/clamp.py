@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.changing import ChangeOptions, ChangeRequest
 from rmqtool.cli.context import Context
 from rmqtool.cli.offsets.options import OffsetFilters
 from rmqtool.cli.opened import open_store
@@ -67,7 +67,7 @@ def command(
 
     open_it = partial(open_store, context, path, store, changing=True)
     parameters = {"release": version.release_of(open_it()), "to": target, **chosen.parameters}
-    order = Order(
+    request = ChangeRequest(
         command="offsets clamp",
         open=open_it,
         parameters=parameters,
@@ -79,4 +79,4 @@ def command(
         plan=plan,
         check=check_offsets,
     )
-    return carry_out(context, order, change)
+    return carry_out(context, request, change)

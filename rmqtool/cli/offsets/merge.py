@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.changing import ChangeOptions, ChangeRequest
 from rmqtool.cli.context import Context
 from rmqtool.cli.offsets.options import OffsetFilters, offsets_at
 from rmqtool.cli.opened import open_store
@@ -80,7 +80,7 @@ def command(
         "policy": policy,
         **chosen.parameters,
     }
-    order = Order(
+    request = ChangeRequest(
         command="offsets merge",
         open=open_it,
         parameters=parameters,
@@ -93,4 +93,4 @@ def command(
         plan=plan,
         check=check_offsets,
     )
-    return carry_out(context, order, change)
+    return carry_out(context, request, change)

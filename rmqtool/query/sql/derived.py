@@ -10,7 +10,7 @@ import pyarrow as pa
 from rmqtool.query.groups import committed_offsets
 from rmqtool.query.sql.dataset import Part, StoreDataset, of_batches, within
 from rmqtool.query.topics import SYSTEM_TOPICS, known_topics
-from rmqtool.scan.files import FileReader, Units
+from rmqtool.scan.files import FileReader, RowBatch
 from rmqtool.scan.index_batches import ITEM_SCHEMA
 from rmqtool.scan.unit_batches import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
 from rmqtool.store.coverage import Incomplete, unreadable
@@ -103,7 +103,7 @@ class FilesTable:
 
     def _rows(self, reader: FileReader, file: StoreFile) -> Iterator[pa.RecordBatch]:
         for item in reader.read(file):
-            if isinstance(item, Units):
+            if isinstance(item, RowBatch):
                 if item.type == self._type:
                     yield self._arranged(item.batch)
             elif item["type"] == "gap":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.scan.fields import Column, Field
+from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.lanes import Lanes
 
@@ -56,13 +56,13 @@ class Watcher:
 
     def _collect(self, run: Records) -> None:
         filled = self._lanes.columns[:, : len(self._lanes)]
-        owners = filled[Column.OWNER]
+        owners = filled[DispatchColumn.OWNER]
         rows = run.rows
         self._units.append(
             np.stack(
                 [
                     rows[owners, Field.STORED_PHYSICAL_OFFSET],
-                    filled[Column.CODE],
+                    filled[DispatchColumn.CODE],
                     rows[owners, Field.STORE_TIMESTAMP],
                 ]
             )

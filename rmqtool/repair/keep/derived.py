@@ -29,7 +29,7 @@ from rmqtool.repair.keep.queues import QueueRepair
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import DispatchColumn
 from rmqtool.scan.index import read_header
 from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.reader import LogReader
@@ -214,7 +214,7 @@ class _Placed:
         """See `ConsumeQueue.append`."""
         if key in self.ahead.by_queue and run.counts is None:
             columns = run.columns.copy()
-            columns[Column.SLOT] -= self.ahead.of(key, columns[Column.OFFSET])
+            columns[DispatchColumn.SLOT] -= self.ahead.of(key, columns[DispatchColumn.OFFSET])
             run = replace(run, columns=columns)
         self.made.append(key, run, lost + self.blanks.get(key, 0))
 

@@ -6,10 +6,13 @@ What was wrong in the store before does not.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from formats.commitlog import MAX_TOPIC_LENGTH_V1
 from rmqtool.broker.settings import settings_of
+from rmqtool.broker.traits import traits_of
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
 from rmqtool.recovery.lookback import LookBack
@@ -114,8 +117,11 @@ def _harm_of_another(
     """New harm that a release does for which nobody planned: stores go up and down between releases.
 
     Where it does not start on the store as it is, nothing tells what it would do to that anyway, and a store
-    with batch queues is not one for a release that builds others of them.
+    with batch queues or long topics is not one for a release that does not know them.
     """
+    long = any(len(os.fsencode(one.topic or "")) > MAX_TOPIC_LENGTH_V1 for one in after.queues())
+    if long and not traits_of(release).long_topics:
+        return
     how = replace(reading, live=False, given=choose_kernels(data_bytes(after.segments)))
     found = costs_of(after, release, settings_of(store), how)
     if found.outcome.refusal is None and not found.harm and not found.lost:

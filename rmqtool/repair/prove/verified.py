@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rmqtool.check.account import Account, Accounting
+from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.findings import Severity
 from rmqtool.check.levels import Level
 from rmqtool.check.log_reading import CheckedLog
@@ -102,7 +102,7 @@ def findings_of(
         account = replace(Accounting.of(store, kernels, Level.DEFAULT), starts=see is not None)
         for segment, event in CheckedLog(segments, reading, kernels, account).events():
             if see is not None:
-                see(segment, event.starts if isinstance(event, Account) else None)
+                see(segment, event.starts if isinstance(event, RunSummary) else None)
             yield segment, event
 
     yield from Verification(store, reading, elsewhere=watched).findings()

@@ -12,7 +12,7 @@ from formats.commitlog import BLANK_MAGIC_CODE, SysFlag
 from rmqtool.repair.salvage.relocate import batch_width
 from rmqtool.repair.salvage.tables import DLEDGER_HEADER, Found, Piece, Run
 from rmqtool.scan import fields as f
-from rmqtool.scan.fields import Column, Field
+from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Tabulator:
     def _groups(self) -> Iterator[tuple[int, Ints]]:
         """Lane number and the rows of its records."""
         for key, places in self._lanes.groups():
-            yield self._names.lane(*key), self._lanes.columns[Column.OWNER, places]
+            yield self._names.lane(*key), self._lanes.columns[DispatchColumn.OWNER, places]
 
     def _lane(self, lane: int, chosen: Ints, rows: Ints, number: Ints, width: Ints) -> Ints:
         slots = rows[chosen, Field.QUEUE_OFFSET]

@@ -10,7 +10,7 @@ import numpy as np
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
 from formats.properties import INNER_MULTI_QUEUE_OFFSET, PROPERTY_SEPARATOR
-from rmqtool.scan.fields import Field, Keys, Queue
+from rmqtool.scan.fields import AppendState, Field, IndexHeaderState
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
     CRC_BAD,
@@ -25,20 +25,20 @@ from rmqtool.scan.kernels.intrinsics import equal64, prefetch_to_write, put32, p
 
 CRC_STATE = int(Field.CRC_STATE)
 
-NEXT = int(Queue.NEXT)
-KNOWN = int(Queue.KNOWN)
-DOUBLED = int(Queue.DOUBLED)
-MISPLACED = int(Queue.MISPLACED)
-SKIPPED = int(Queue.SKIPPED)
-REPEATED = int(Queue.REPEATED)
+NEXT = int(AppendState.NEXT)
+KNOWN = int(AppendState.KNOWN)
+DOUBLED = int(AppendState.DOUBLED)
+MISPLACED = int(AppendState.MISPLACED)
+SKIPPED = int(AppendState.SKIPPED)
+REPEATED = int(AppendState.REPEATED)
 
-BEGIN_TIME = int(Keys.BEGIN_TIMESTAMP)
-END_TIME = int(Keys.END_TIMESTAMP)
-BEGIN_OFFSET = int(Keys.BEGIN_PHYSICAL_OFFSET)
-END_OFFSET = int(Keys.END_PHYSICAL_OFFSET)
-USED_SLOTS = int(Keys.HASH_SLOT_COUNT)
-COUNT = int(Keys.INDEX_COUNT)
-EVERY_PUT = int(Keys.EVERY_PUT)
+BEGIN_TIME = int(IndexHeaderState.BEGIN_TIMESTAMP)
+END_TIME = int(IndexHeaderState.END_TIMESTAMP)
+BEGIN_OFFSET = int(IndexHeaderState.BEGIN_PHYSICAL_OFFSET)
+END_OFFSET = int(IndexHeaderState.END_PHYSICAL_OFFSET)
+USED_SLOTS = int(IndexHeaderState.HASH_SLOT_COUNT)
+COUNT = int(IndexHeaderState.INDEX_COUNT)
+EVERY_PUT = int(IndexHeaderState.EVERY_PUT)
 
 ITEM = sizeof(Item)
 ITEM_OFFSET = offset_of(Item, "physical_offset")
@@ -64,9 +64,9 @@ def _place(slot):
 def append_units(columns, chosen, start, lost, state, out, taken):
     """Units of one queue, from place `start` of `chosen` on, one behind the other into `out`.
 
-    columns: `fields.Column`. chosen: places in them, in log order. lost: stop in front of a record whose
+    columns: `fields.DispatchColumn`. chosen: places in them, in log order. lost: stop at a record whose
     slot lies beyond the next one, by so many slots at most; else it gets the next one, as the broker does
-    it. state: `fields.Queue`. Places in bytes and ends of records overflow as in Java.
+    it. state: `fields.AppendState`. Places in bytes and ends of records overflow as in Java.
     taken: the places of those that have a unit now. Returns (next place of `chosen`, units written).
     """
     base = out.ctypes.data
@@ -126,7 +126,7 @@ def put_keys(keys, records, start, room, state, slots, out):
     """Index items of the keys from `start` on, into `out`, up to the key for which the file has no room.
 
     keys: hashes and the numbers of their records. records: physical offsets and store timestamps. room: items
-    of a file, the unused first included. state: `fields.Keys`, the header. slots: newest item of each slot,
+    of a file, the unused first included. state: `fields.IndexHeaderState`. slots: newest item of each slot,
     int32; what is not an item that the header counts is none. Returns the next key.
     """
     hashes, owners = keys

@@ -6,7 +6,7 @@ import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE, Unit
 from formats.primitives import offset_of, sizeof
-from rmqtool.scan.fields import Column, Field, QueueKeyColumn, Stretch
+from rmqtool.scan.fields import DispatchColumn, Field, QueueKeyColumn, Stretch
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
     CRC_BAD,
@@ -33,13 +33,13 @@ CODE = offset_of(Unit, "tags_code")
 PRE_BLANK = PRE_BLANK_SIZE
 TAGS_LENGTH = int(Field.TAGS_LENGTH)
 
-LANE = int(Column.LANE)
-SLOT = int(Column.SLOT)
-OFFSET = int(Column.OFFSET)
-LENGTH = int(Column.SIZE)
-TAGS = int(Column.CODE)
-OWNER = int(Column.OWNER)
-TIME = int(Column.TIME)
+LANE = int(DispatchColumn.LANE)
+SLOT = int(DispatchColumn.SLOT)
+OFFSET = int(DispatchColumn.OFFSET)
+LENGTH = int(DispatchColumn.SIZE)
+TAGS = int(DispatchColumn.CODE)
+OWNER = int(DispatchColumn.OWNER)
+TIME = int(DispatchColumn.TIME)
 LAST_SLOT = int(Stretch.LAST_SLOT)
 LAST_OFFSET = int(Stretch.LAST_OFFSET)
 
@@ -115,7 +115,7 @@ def _lane_of(topic, length, queue_id, lanes, names, table, counts):
 
 @kernel()
 def place(buf, origin, rows, start, segment_base, known, counts, columns):
-    """Columns (`fields.Column`) of the records from row `start` on that want a unit.
+    """Columns (`fields.DispatchColumn`) of the records from row `start` on that want a unit.
 
     known: lanes, names, table. A lane (`fields.QueueKeyColumn`) is a topic and queue number; a new one goes
     to `lanes`, its topic to `names`. counts: lanes, bytes of names, filled columns; carried from call to

@@ -7,7 +7,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
-from rmqtool.scan.fields import ROW_WIDTH, Asked, FoundColumn, IndexColumn, SegmentColumn
+from rmqtool.scan.fields import ROW_WIDTH, FoundColumn, IndexColumn, LookupRequest, SegmentColumn
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
     ACCEPTED,
@@ -24,25 +24,25 @@ from rmqtool.scan.kernels.intrinsics import be32, be64, on_stack, prefetch_to_re
 from rmqtool.scan.kernels.record import contents, frame
 from rmqtool.scan.kernels.text import finish_odd
 
-FILES = int(Asked.FILES)
-FILE_COUNT = int(Asked.FILE_COUNT)
-ALL_FILES = int(Asked.ALL_FILES)
-SLOTS = int(Asked.SLOTS)
-SEGMENTS = int(Asked.SEGMENTS)
-SEGMENT_COUNT = int(Asked.SEGMENT_COUNT)
-FIRST_SEGMENT = int(Asked.FIRST_SEGMENT)
-SEGMENT_SIZE = int(Asked.SEGMENT_SIZE)
-ROOM = int(Asked.ROOM)
-STEPS = int(Asked.STEPS)
-WRITTEN = int(Asked.WRITTEN)
-HIGH = int(Asked.HIGH)
-BEGIN = int(Asked.BEGIN)
-END = int(Asked.END)
-LIMIT = int(Asked.LIMIT)
-ENDED = int(Asked.ENDED)
-MISSING = int(Asked.MISSING)
-KEYS = int(Asked.KEYS)
-ENDS = len(Asked)
+FILES = int(LookupRequest.FILES)
+FILE_COUNT = int(LookupRequest.FILE_COUNT)
+ALL_FILES = int(LookupRequest.ALL_FILES)
+SLOTS = int(LookupRequest.SLOTS)
+SEGMENTS = int(LookupRequest.SEGMENTS)
+SEGMENT_COUNT = int(LookupRequest.SEGMENT_COUNT)
+FIRST_SEGMENT = int(LookupRequest.FIRST_SEGMENT)
+SEGMENT_SIZE = int(LookupRequest.SEGMENT_SIZE)
+ROOM = int(LookupRequest.ROOM)
+STEPS = int(LookupRequest.STEPS)
+WRITTEN = int(LookupRequest.WRITTEN)
+HIGH = int(LookupRequest.HIGH)
+BEGIN = int(LookupRequest.BEGIN)
+END = int(LookupRequest.END)
+LIMIT = int(LookupRequest.LIMIT)
+ENDED = int(LookupRequest.ENDED)
+MISSING = int(LookupRequest.MISSING)
+KEYS = int(LookupRequest.KEYS)
+ENDS = len(LookupRequest)
 NUMBER = 8
 FILE_WIDTH, SEGMENT_WIDTH, FOUND_WIDTH = len(IndexColumn), len(SegmentColumn), len(FoundColumn)
 ITEM = sizeof(Item)
@@ -203,7 +203,7 @@ def _fetch(asked, stage, value):
 def look_up(asked):
     """Looks keys up: for each the number of records found, the newest first, or -1 where it is not sure.
 
-    asked: see `fields.Asked`. Only bytes of the tables' files and segments are read. Returns the rows used,
+    asked: see `fields.LookupRequest`. Only files and segments of the tables are read. Returns the rows used,
     -1 for a question that does not fit into `asked`.
     """
     keys = asked[KEYS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,10 +35,13 @@ from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
+from tests.helpers import rmq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from fixtures import Golden
 
 BODY = "v533-record-body-middle-first-abort0"
 
@@ -150,6 +154,17 @@ def test_nor_one_that_only_another_release_cannot_start_on(
 def test_a_plan_is_started_by_both_lines_of_releases(store: Store, repaired: list[Edit]) -> None:
     checked = check_keep(store, plan(store, repaired), ReadOptions())
     assert "starts of 5.3.3 and 4.9.8 were simulated" in checked.by[-1]
+
+
+def test_a_release_that_cannot_read_long_topics_is_not_asked(
+    fresh_golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """65981: 4.9.8 drops the entries of a queue whose records it does not read, rebuilt or not."""
+    root = fresh_golden("v533-v2").path
+    queue = max(root.glob("consumequeue/*/*"), key=lambda one: len(one.parent.name))
+    shutil.rmtree(queue)
+    done = rmq("recover", root, "--output", tmp_path / "out", "--apply")
+    assert (done.exit_code, "starts of 5.3.3 and" in done.stdout) == (0, False), done.stderr
 
 
 def test_what_was_wrong_before_speaks_against_no_plan(store: Store, tmp_path: Path) -> None:
