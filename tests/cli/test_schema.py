@@ -58,8 +58,8 @@ def store(request: pytest.FixtureRequest, golden: Callable[[str], fixtures.Golde
 def test_every_name_in_the_source_has_a_schema() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources("rmqtool"))
     names = set(re.findall(r"rmqtool\.[a-z-]+/1\b", text))
-    orders = set(re.findall(r'\bOrder\(\s*command="([a-z -]+)"', text))
-    plans = {f"rmqtool.{name.replace(' ', '-')}/1" for name in orders}
+    requests = set(re.findall(r'\bChangeRequest\(\s*command="([a-z -]+)"', text))
+    plans = {f"rmqtool.{name.replace(' ', '-')}/1" for name in requests}
     assert len(names) > 40
     assert len(plans) > 3
     assert names | plans | {"rmqtool.retry/1", "rmqtool.dlq/1"} == set(schemas())

@@ -95,6 +95,8 @@ def of_a_real_master(root: Path, release: str, count: int, cuts: int, restarts: 
                         master.put(
                             one.topic, one.body, queue_id=one.queue_id, tags=one.tags, keys=one.keys[0]
                         )
+                        if number == 0:  # one that has nothing would begin with the last segment
+                            until(lambda: store.end > 0, 60)
                     sent += count // (restarts + 1)
                     end = master.call("bounds")["max"]
                     until(lambda: store.end >= end, 600)  # noqa: B023

@@ -530,7 +530,7 @@ def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_pat
     path.rename(path.with_name(f"{1:020d}"))
     reported = rmq("query-offset", store.root, "Orders", 0, 6, "--json")
     assert reported.exit_code == 3
-    assert "no multiple of the 400 bytes" in reported.stdout
+    assert "not a multiple of the 400 bytes" in reported.stdout
     assert '"messages":0' not in reported.stdout or "delivers messages" not in reported.stdout
 
 

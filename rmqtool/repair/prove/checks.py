@@ -134,7 +134,12 @@ def _harm_of_another(
         return
     releases.append(release)
     known = harm_of(before)
-    yield from (f"{release}: {words}" for about, words in found.harm.items() if about not in known)
+    harmed = {about[1:] for about in known if len(about) > 2 and about[1] is not None}
+    yield from (
+        f"{release}: {words}"
+        for about, words in found.harm.items()
+        if about not in known and about[1:] not in harmed  # queues that it harms anyway
+    )
     if found.lost > lost_by(before):
         yield f"{release}: a start would take {found.lost} messages away from the result"
 
