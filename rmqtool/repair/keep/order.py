@@ -221,7 +221,8 @@ def _rivals(order: Order) -> list[Run]:
 def _give_back(order: Order, told: Callable[[Sequence[Run]], Collection[int]]) -> set[QueueKey]:
     """Of two records with one queue offset, the one that another queue misses there is the one that lies.
 
-    So is the one without a unit, where the other has one. The queues where another record counts now.
+    So is the one without a unit, where the other has one; one with a unit is right, and so is the only one
+    in the order of the log. The queues where another record counts now.
     """
     alone, rivals = _alone(order), _rivals(order)
     both = [*rivals, *(alone[one.key, one.first] for one in rivals)]
@@ -232,8 +233,9 @@ def _give_back(order: Order, told: Callable[[Sequence[Run]], Collection[int]]) -
     for one in rivals:
         other = alone[one.key, one.first]
         low, high = between[one.start]
-        better = other.start in known and one.start not in known and low <= other.start < high
-        if better or (one.start in missed and other.start not in missed):
+        ours, theirs = one.start in known, other.start in known
+        lies = (theirs and not ours) or (one.start in missed and other.start not in missed)
+        if lies and ours <= theirs and low <= other.start < high:
             changed[one.key][one.start] = other
     taken = {other.start for runs in changed.values() for other in runs.values()}
     order.outliers = [one for one in order.outliers if one.start not in taken]
