@@ -584,6 +584,25 @@ def test_of_two_records_with_one_queue_offset_the_one_with_a_unit_is_right(
     ]
 
 
+def test_a_record_with_a_unit_does_not_give_way_to_one_out_of_the_order_of_the_log(tmp_path: Path) -> None:
+    """66790: another queue misses its queue offset there, and a record far behind states that, too."""
+    store = HandmadeStore()
+    for count in range(60):
+        store.put("Orders", b"body %d" % count, queue_id=count % 2)
+    store.write(tmp_path / "store")
+    ours, others = store.of("Orders"), store.of("Orders", 1)
+    for damaged in (ours[16], others[15]):
+        store.patch(*store.segment(damaged.offset), b"garbage!")
+    path, position = store.segment(ours[25].offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (15).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert [made[one.offset].raw for one in ours if one is not ours[16]] == [
+        one.placed.data for one in ours if one is not ours[16]
+    ]
+
+
 def test_a_wrong_time_and_a_wrong_queue_offset_make_no_earlier_life(tmp_path: Path) -> None:
     """17135: what was behind was older than a record in front, and a queue went back."""
     store = HandmadeStore()
