@@ -31,7 +31,7 @@ def _unique_id(ip_length: int) -> Schema:
             "ip" / cs.Bytes(ip_length),
             "pid" / cs.Int16ub,
             "class_loader_hash" / cs.Int32sb,
-            "time" / cs.Int32sb,
+            "time" / cs.Int32ub,
             "counter" / cs.Int16ub,
         )
     )
@@ -82,7 +82,11 @@ class OffsetMessageId(NamedTuple):
 
 
 class UniqueClientId(NamedTuple):
-    """The parts of a `UNIQ_KEY`. `time` counts ms from the start of a month, in the client's time zone."""
+    """The parts of a `UNIQ_KEY`. `time` counts ms from the start of a month, in the client's time zone.
+
+    Clients cast it to an int, negative from day 25 on; `MessageClientIDSetter#getNearlyTimeFromID` reads it
+    unsigned, and a whole month fits.
+    """
 
     ip: bytes
     pid: int

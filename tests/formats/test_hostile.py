@@ -102,7 +102,7 @@ def test_readers_of_text(name: str, text: str) -> None:
         TEXT_READERS[name](text)
 
 
-@given(time=st.integers(-(1 << 31), (1 << 31) - 1), reference=st.integers(-(1 << 63), (1 << 63) - 1))
+@given(time=st.integers(0, (1 << 32) - 1), reference=st.integers(-(1 << 63), (1 << 63) - 1))
 def test_id_times_with_any_reference(time: int, reference: int) -> None:
     made = message_id.UniqueClientId(bytes(4), 0, 0, time, 0)
     for answer in (made.created_near, made.nearly_time):
