@@ -89,6 +89,8 @@ def main() -> None:
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         # asked to end, as at Ctrl-C: the listing is closed with what was covered
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # pydantic, which typer and plans are built on, looks through all packages for plugins otherwise
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     code = run(sys.argv[1:])
     _settle()
     if any(one.name == ABANDONED for one in threading.enumerate()):
