@@ -17,6 +17,7 @@ from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.opened import odd_rows
 from rmqtool.scan.options import data_bytes
+from rmqtool.scan.sound import RunsWithoutKeys
 from rmqtool.scan.table import to_batch
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
 """columns by which a candidate is judged"""
+_DAY_MS = 86_400_000
 
 
 class Hashed(Protocol):
@@ -37,6 +39,10 @@ class Hashed(Protocol):
     @property
     def topic(self) -> str | None:
         """The one that is wanted, None for any."""
+
+    @property
+    def bits(self) -> npt.NDArray[np.uint8]:
+        """Of a sieve that has the hash of each key, see `kernels.hashes.first_in_sieve`."""
 
     def hits(self, topic: str, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Which of these index hashes are of a wanted key in the topic."""
@@ -73,6 +79,7 @@ class KeyScan:
             offsets=(start, end),
             checks=Check.TEXT,
             options=self._reading,
+            passing=lambda kernels: RunsWithoutKeys(kernels, Check.TEXT, _DAY_MS, self._wanted.bits),
         )
         for piece in scan_log(segments, how):
             content = piece.content

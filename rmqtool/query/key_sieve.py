@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.query.key_columns import WORD, powers_of, topic_hash
+from rmqtool.scan.fields import SIEVE_FACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _BITS_A_KEY = 16
 _LEAST, _MOST = 20, 29
 """exponents of the number of bits: 128 KiB to 64 MiB"""
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = np.uint64(SIEVE_FACTOR)
 _SHIFT = np.uint64(32)
 _RUN = 1 << 15
 """hashes that are tried at once, few enough for a processor's cache"""
@@ -87,7 +88,8 @@ class KeySieve:
 
 
 def _places(words: Words, exponent: int) -> Ints:
-    return (words * _SPREAD >> np.uint64(64 - exponent)).view(np.int64)
+    """By the hashes alone, so that kernels need no lengths (`kernels.hashes.first_in_sieve`)."""
+    return ((words & WORD) * _FACTOR >> np.uint64(64 - exponent)).view(np.int64)
 
 
 def _signs(hashes: npt.NDArray[np.int32]) -> tuple[Words, Words]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from rmqtool.query.key_columns import hash_columns, index_hashes, powers_of
+from rmqtool.query.key_sieve import KeySieve, codes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +36,13 @@ class WantedKeys:
         self.set = frozenset(self.keys)
         lengths, self._hashes = hash_columns(pa.array(self.keys, pa.string()))
         self._powers = powers_of(lengths)
+        self._lengths = lengths
         self._known: OrderedDict[str, Hashes] = OrderedDict()
+
+    @cached_property
+    def bits(self) -> npt.NDArray[np.uint8]:
+        """See `key_scan.Hashed`."""
+        return KeySieve.of([codes_of(self._lengths, self._hashes)], len(self.keys)).bits
 
     def matches(self, topic: str | None) -> bool:
         """Whether records of the topic are wanted at all."""

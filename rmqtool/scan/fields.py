@@ -226,6 +226,10 @@ class Sum(IntEnum):
     KEYED_END = 7
 
 
+SIEVE_FACTOR = 0x9E3779B97F4A7C15
+"""the top bits of a 32-bit hash times this are its place in a sieve, a bitmap of 2^n bits"""
+
+
 class AppendState(IntEnum):
     """Places in the int64 state of a plain queue that is appended to (`kernels.building.append_units`).
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from formats.commitlog import transaction_of
 from formats.index import Item, key_hash
-from formats.java import java_utf8_decode
+from formats.java import java_hash, java_utf8_decode
 from formats.primitives import dtype_of
-from rmqtool.scan.fields import Field
+from rmqtool.scan.fields import SIEVE_FACTOR, Field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ITEM = dtype_of(Item)
 _LAST_SECOND = (1 << 31) - 1
+_INT, _WORD = (1 << 32) - 1, (1 << 64) - 1
 
 
 @lru_cache(maxsize=1024)
@@ -30,8 +31,10 @@ def _topic(raw: bytes) -> str:
 
 def _keys(row: list[int], data: memoryview, origin: int) -> list[str]:
     """What a broker would put into the index for one record, in its order."""
-    if transaction_of(row[Field.SYS_FLAG]) == "rollback":
-        return []
+    return [] if transaction_of(row[Field.SYS_FLAG]) == "rollback" else _all_keys(row, data, origin)
+
+
+def _all_keys(row: list[int], data: memoryview, origin: int) -> list[str]:
     texts = []
     for place in (Field.UNIQ_KEY_POSITION, Field.KEYS_POSITION):
         at, length = row[place] - origin, row[place + 1]
@@ -45,6 +48,18 @@ def keyed(buf: Bytes, origin: int, rows: Ints, found: Ints) -> None:
     data = memoryview(buf)  # type: ignore[arg-type]
     having = [number for number, row in enumerate(rows.tolist()) if _keys(row, data, origin)]
     found[:] = (having[0], having[-1], len(having)) if having else 0
+
+
+def first_in_sieve(buf: Bytes, origin: int, rows: Ints, bits: Bytes) -> int:
+    """See `kernels.hashes.first_in_sieve`."""
+    data = memoryview(buf)  # type: ignore[arg-type]
+    exponent = len(bits).bit_length() + 2
+    for number, row in enumerate(rows.tolist()):
+        for key in _all_keys(row, data, origin):
+            place = ((java_hash(key) & _INT) * SIEVE_FACTOR & _WORD) >> (64 - exponent)
+            if bits[place >> 3] >> (place & 7) & 1:
+                return number
+    return len(rows)
 
 
 def key_hashes(

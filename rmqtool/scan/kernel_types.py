@@ -133,6 +133,8 @@ class Hashes(Protocol):
         self, buf: Bytes, origin: int, rows: Ints, start: int, hashes: Int32s, owners: Int32s
     ) -> tuple[int, int]: ...
 
+    def first_in_sieve(self, buf: Bytes, origin: int, rows: Ints, bits: Bytes) -> int: ...
+
     def agree(
         self,
         buf: Bytes,
@@ -209,6 +211,20 @@ class Kernels(Protocol):
         counts: Ints,
         columns: Ints,
         found: Ints,
+        sums: Ints,
+    ) -> None: ...
+
+    def sound_without_keys(
+        self,
+        buf: Bytes,
+        start: int,
+        origin: int,
+        place: Ints,
+        checks: int,
+        most: int,
+        bits: Bytes,
+        rows: Ints,
+        status: Ints,
         sums: Ints,
     ) -> None: ...
 

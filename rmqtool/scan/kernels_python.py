@@ -57,6 +57,7 @@ __all__ = [
     "records_at",
     "same_spans",
     "sound_stretches",
+    "sound_without_keys",
     "span_units",
     "walk",
     "walk_entries",
@@ -104,6 +105,36 @@ def walk(
     status[:5] = (count, origin + at, stop, verdict[1], verdict[2])
 
 
+def _is_sound(  # noqa: PLR0913, PLR0917 - as the compiled one
+    buf: Bytes,
+    at: int,
+    origin: int,
+    place: Ints,
+    checks: int,
+    most: int,
+    rows: Ints,
+    status: Ints,
+    sums: Ints,
+) -> bool:
+    file_size, base, limit = place.tolist()
+    walk(buf, at, origin, file_size, base, checks, rows, status)
+    count, position, stop = status[: Status.STOP + 1].tolist()
+    if count < len(rows) or stop != Stop.ROWS_FULL or position > limit:
+        return False
+    odd, even = dispatch.outline(rows, most)
+    apart = abs(int(rows[0, Field.STORE_TIMESTAMP]) - int(sums[Sum.LAST_TIME]))
+    return not odd and bool(even) and (not sums[Sum.RECORDS] or apart <= most)
+
+
+def _add(taken: Ints, sums: Ints) -> None:
+    first, last = taken[0], taken[-1]
+    if not sums[Sum.RECORDS]:
+        sums[Sum.START], sums[Sum.FIRST_TIME] = first[Field.POSITION], first[Field.STORE_TIMESTAMP]
+    sums[Sum.RECORDS] += len(taken)
+    sums[Sum.LAST_TIME] = last[Field.STORE_TIMESTAMP]
+    sums[Sum.END] = last[Field.POSITION] + last[Field.STORE_SIZE]
+
+
 def sound_stretches(  # noqa: PLR0913, PLR0917 - as the compiled one
     buf: Bytes,
     start: int,
@@ -120,35 +151,45 @@ def sound_stretches(  # noqa: PLR0913, PLR0917 - as the compiled one
     sums: Ints,
 ) -> None:
     """See `kernels.sound.sound_stretches`."""
-    file_size, base, limit = place.tolist()
     sums[:] = 0
     at = start
-    while True:
-        walk(buf, at, origin, file_size, base, checks, rows, status)
-        count, position, stop = status[: Status.STOP + 1].tolist()
-        if count < len(rows) or stop != Stop.ROWS_FULL or position > limit:
-            return
-        odd, even = dispatch.outline(rows, most)
-        first = int(rows[0, Field.STORE_TIMESTAMP])
-        if odd or not even or (sums[Sum.RECORDS] and abs(first - int(sums[Sum.LAST_TIME])) > most):
-            return
-        taken = rows[: dispatch.stretch(buf, origin, rows, 0, base, known, counts, columns)]
+    while _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+        taken = rows[: dispatch.stretch(buf, origin, rows, 0, int(place[1]), known, counts, columns)]
         if not len(taken):
             return
-        if not sums[Sum.RECORDS]:
-            sums[Sum.START], sums[Sum.FIRST_TIME] = rows[0, Field.POSITION], first
-        ends = taken[:, Field.POSITION] + taken[:, Field.STORE_SIZE]
         hashes.keyed(buf, origin, taken, found)
         if found[2]:
             if not sums[Sum.KEYED]:
                 sums[Sum.KEYED_START] = taken[found[0], Field.POSITION]
-            sums[Sum.KEYED_END] = ends[found[1]]
+            last = taken[found[1]]
+            sums[Sum.KEYED_END] = last[Field.POSITION] + last[Field.STORE_SIZE]
             sums[Sum.KEYED] += found[2]
-        sums[Sum.RECORDS] += len(taken)
-        sums[Sum.LAST_TIME], sums[Sum.END] = taken[-1, Field.STORE_TIMESTAMP], ends[-1]
+        _add(taken, sums)
         if len(taken) < len(rows):
             return
-        at = int(ends[-1]) - origin
+        at = int(sums[Sum.END]) - origin
+
+
+def sound_without_keys(  # noqa: PLR0913, PLR0917 - as the compiled one
+    buf: Bytes,
+    start: int,
+    origin: int,
+    place: Ints,
+    checks: int,
+    most: int,
+    bits: Bytes,
+    rows: Ints,
+    status: Ints,
+    sums: Ints,
+) -> None:
+    """See `kernels.sound.sound_without_keys`."""
+    sums[:] = 0
+    at = start
+    while _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+        if hashes.first_in_sieve(buf, origin, rows, bits) < len(rows):
+            return
+        _add(rows, sums)
+        at = int(sums[Sum.END]) - origin
 
 
 def records_at(

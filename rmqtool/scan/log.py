@@ -13,6 +13,7 @@ from rmqtool.scan.opened import before, behind, odd_rows, opened, unread
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
+from rmqtool.scan.sound import Passed
 from rmqtool.store.doubts import Doubt
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.parallel import WorkerContext
     from rmqtool.scan.segment import SegmentScan
+    from rmqtool.scan.sound import Runs
     from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -42,7 +44,8 @@ class LogScan:
 
     columns: of the record table. choose: keeps some of the records of a run (segment base, path given), asked
     from several threads. wanted: False skips a segment unread. offsets: only physical offsets [start, end),
-    where a record or a segment begins at `start`; what begins behind `end` is not read.
+    where a record or a segment begins at `start`; what begins behind `end` is not read. passing: gives what
+    passes over runs of records in which nothing is wanted, for each segment.
     """
 
     columns: Sequence[str]
@@ -51,6 +54,7 @@ class LogScan:
     offsets: tuple[int, int] | None = None
     checks: Check = Check.ALL
     options: ReadOptions = field(default_factory=ReadOptions)
+    passing: Callable[[Kernels], Runs[Passed]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +111,14 @@ def _scan_one(
             checks=how.checks,
             false_blanks=True,
             start=done,
+            until=stop,
             batch_rows=BATCH_ROWS,
         ) as (source, scan):
-            for event in scan:
+            for event in scan.summed(None if how.passing is None else how.passing(kernels)):
+                if isinstance(event, Passed):
+                    options.done(event.end - done)
+                    done = event.end
+                    continue
                 if not isinstance(event, Records):
                     yield Piece(segment, event)
                     continue

@@ -17,7 +17,7 @@ from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailConte
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, CrcState, Field, Status, Stop
 from rmqtool.scan.moving import TornTailRetry
 from rmqtool.scan.readable import Readable
-from rmqtool.scan.sound import MOST_BYTES, Sound
+from rmqtool.scan.sound import MOST_BYTES, Passed, Run
 from rmqtool.scan.under_filler import under_filler
 from rmqtool.scan.windows import Windows
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.sound import SoundRuns
+    from rmqtool.scan.sound import Runs
     from rmqtool.store.bytes import ByteSource
 
     Mask = npt.NDArray[np.bool_]
@@ -127,10 +127,10 @@ class SegmentScan:
     def __iter__(self) -> Iterator[Event]:
         return cast("Iterator[Event]", self.summed(None))
 
-    def summed(self, sums: SoundRuns | None) -> Iterator[Event | Sound]:
+    def summed(self, sums: Runs[Run] | None) -> Iterator[Event | Run]:
         """The events, with records that `sums` takes by their sums; in a log that moves it takes none."""
         for event in self._events(None if self._moving else sums):
-            if isinstance(event, Sound):
+            if isinstance(event, Passed):
                 self._readable.passed(event.end)
                 yield event
             else:
@@ -143,7 +143,7 @@ class SegmentScan:
         window = self._source.window(start, end - start)
         yield from self._readable.readable(Records(run.rows, window, start))
 
-    def _events(self, sums: SoundRuns | None) -> Iterator[Event | Sound]:
+    def _events(self, sums: Runs[Run] | None) -> Iterator[Event | Run]:
         """As if every byte could be read."""
         position = self._start
         while True:
@@ -185,7 +185,7 @@ class SegmentScan:
                 yield End(valid_end, stop, expected, found)
                 return
 
-    def _sounds(self, sums: SoundRuns | None, position: int) -> Generator[Sound, None, int]:
+    def _sounds(self, sums: Runs[Run] | None, position: int) -> Generator[Run, None, int]:
         """Records that `sums` takes from `position` on; where they end."""
         while sums is not None and (found := self._sound(sums, position)) is not None:
             position, self._timestamp, self._shift = found.end, found.last_time, 0
@@ -193,7 +193,7 @@ class SegmentScan:
             yield found
         return position
 
-    def _sound(self, sums: SoundRuns, position: int) -> Sound | None:
+    def _sound(self, sums: Runs[Run], position: int) -> Run | None:
         left = self._until - position
         if left <= 0:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -15,55 +15,84 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.lanes import Placed, StretchedLanes
 
+    Bytes = npt.NDArray[np.uint8]
+    Ints = npt.NDArray[np.int64]
+
 BLOCK = 128
 """records that are checked before they are summed up: their rows stay in the nearest cache"""
 
 MOST_BYTES = 32 << 20
 """bytes that are checked before somebody can say that it is enough"""
 
-_LEAST = 65
+LEAST = 65
 """records of a run: what is fewer is looked at one by one"""
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
-    """A run of records by stretches of neighbouring queue offsets, and its sums (`fields.Sum`)."""
+class Passed:
+    """A run of records that was passed over: how many, its bytes [start, end), and store times (ms)."""
 
-    stretches: Placed
     records: int
     start: int
     end: int
     first_time: int
     last_time: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sound(Passed):
+    """A run of records by stretches of neighbouring queue offsets, and its sums (`fields.Sum`)."""
+
     keyed: int
     keyed_start: int
     keyed_end: int
+    stretches: Placed
 
 
-class SoundRuns:
+Run = TypeVar("Run", bound=Passed)
+
+
+class Runs(Generic[Run]):
     """Takes the records of one segment that have nothing to tell, up to the first that has.
 
     most: milliseconds by which a store timestamp may differ from the one before.
     """
 
-    def __init__(self, kernels: Kernels, lanes: StretchedLanes, checks: Check, most: int) -> None:
-        self._kernels = kernels
-        self._lanes = lanes
-        self._checks, self._most = int(checks), most
+    def __init__(self, kernels: Kernels, checks: Check, most: int) -> None:
+        self._kernels, self._checks, self._most = kernels, int(checks), most
         self._rows = np.empty((BLOCK, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
-        self._keyed = np.zeros(3, np.int64)
         self._sums = np.zeros(len(Sum), np.int64)
 
-    def __call__(
-        self, window: npt.NDArray[np.uint8], start: int, origin: int, place: tuple[int, int, int]
-    ) -> Sound | None:
-        """From window position `start` on; place: see `kernels.sound.sound_stretches`. None for too few."""
+    def __call__(self, window: Bytes, start: int, origin: int, place: tuple[int, int, int]) -> Run | None:
+        """From window position `start` on; place: see `kernels.sound._is_sound`. None for too few."""
+        self._take(window, start, origin, np.array(place))
+        found = self._made(self._sums.tolist())
+        return found if found.records >= LEAST else None
+
+    def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
+        """Sums up."""
+        raise NotImplementedError
+
+    def _made(self, sums: list[int]) -> Run:
+        """The run of these sums."""
+        raise NotImplementedError
+
+
+class SoundRuns(Runs[Sound]):
+    """All of them, by their queues."""
+
+    def __init__(self, kernels: Kernels, checks: Check, most: int, lanes: StretchedLanes) -> None:
+        super().__init__(kernels, checks, most)
+        self._lanes = lanes
+        self._keyed = np.zeros(3, np.int64)
+
+    def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
         self._kernels.sound_stretches(
             window,
             start,
             origin,
-            np.array(place),
+            place,
             self._checks,
             self._most,
             self._rows,
@@ -72,6 +101,37 @@ class SoundRuns:
             self._keyed,
             self._sums,
         )
-        stretches = self._lanes.filled()
-        sums = self._sums.tolist()
-        return Sound(stretches, *sums) if sums[Sum.RECORDS] >= _LEAST else None
+
+    def _made(self, sums: list[int]) -> Sound:
+        return Sound(
+            *sums[: Sum.KEYED],
+            keyed=sums[Sum.KEYED],
+            keyed_start=sums[Sum.KEYED_START],
+            keyed_end=sums[Sum.KEYED_END],
+            stretches=self._lanes.filled(),
+        )
+
+
+class RunsWithoutKeys(Runs[Passed]):
+    """Those without a key of a sieve. bits: of the sieve, see `kernels.hashes.first_in_sieve`."""
+
+    def __init__(self, kernels: Kernels, checks: Check, most: int, bits: Bytes) -> None:
+        super().__init__(kernels, checks, most)
+        self._bits = bits
+
+    def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
+        self._kernels.sound_without_keys(
+            window,
+            start,
+            origin,
+            place,
+            self._checks,
+            self._most,
+            self._bits,
+            self._rows,
+            self._status,
+            self._sums,
+        )
+
+    def _made(self, sums: list[int]) -> Passed:
+        return Passed(*sums[: Sum.KEYED])

@@ -13,6 +13,8 @@ from formats.java import java_hash, utf16_length
 from rmqtool.query.key_columns import hash_columns, index_hashes, powers_of
 from rmqtool.query.key_sieve import KeySieve, codes_of
 from rmqtool.query.wanted_keys import WantedKeys
+from rmqtool.scan.fields import ROW_WIDTH, Field
+from tests.scan.conftest import compiled_kernels, python_kernels
 
 texts = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("Aa0#-")), min_size=0, max_size=90)
 names = st.text(st.characters(codec="utf-8", categories=("Lu", "Nd")), min_size=1, max_size=8)
@@ -66,6 +68,34 @@ def test_codes_that_are_wanted_are_hashes_that_are(keys: list[str], topic: str, 
         if code in own
     }
     assert certain == set(np.flatnonzero(WantedKeys(keys).hits(topic, hashes)).tolist())
+
+
+@given(
+    st.lists(st.tuples(texts, st.lists(texts, max_size=3)), max_size=8),
+    st.lists(texts, max_size=2),
+    st.data(),
+)
+def test_kernels_find_the_first_record_with_a_wanted_key(
+    records: list[tuple[str, list[str]]], others: list[str], data: st.DataObject
+) -> None:
+    """A sieve of few keys in many bits lets nothing else through here."""
+    known = [key for uniq, keys in records for key in (uniq, *" ".join(keys).split(" ")) if key]
+    wanted = {*others, *data.draw(st.lists(st.sampled_from(known), max_size=2) if known else st.just([]))}
+    sieve = sieve_of(sorted(wanted))
+    rows, text = np.full((len(records), ROW_WIDTH), -1, np.int64), b""
+    for row, (uniq, keys) in zip(rows, records, strict=True):
+        for at, one in ((Field.UNIQ_KEY_POSITION, uniq), (Field.KEYS_POSITION, " ".join(keys))):
+            row[at], row[at + 1] = 7 + len(text), len(one.encode()) or -1
+            text += one.encode()
+    hashes = {java_hash(key) for key in wanted}
+    has = [
+        any(key and java_hash(key) in hashes for key in (uniq, *" ".join(keys).split(" ")))
+        for uniq, keys in records
+    ]
+    expected = has.index(True) if True in has else len(records)
+    window = np.frombuffer(text, np.uint8)
+    for kernels in (compiled_kernels(), python_kernels()):
+        assert kernels.hashes.first_in_sieve(window, 7, rows, sieve.bits) == expected
 
 
 def test_the_hash_without_a_positive_partner() -> None:

@@ -46,9 +46,9 @@ KERNELS = {
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
     "encoding": {"encode", "join_properties"},
     "entries": {"walk_entries"},
-    "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
+    "hashes": {"key_hashes", "keyed", "first_in_sieve", "agree", "chain", "compare_slots", "follow"},
     "lookup": {"look_up"},
-    "sound": {"sound_stretches"},
+    "sound": {"sound_stretches", "sound_without_keys"},
     "spans": {
         "first_nonzero",
         "gather",
@@ -198,6 +198,8 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)
     kernels.dispatch.stretch(buffer, 0, rows, 0, 0, (*known, newest), np.zeros(3, np.int64), columns)
     kernels.hashes.keyed(buffer, 0, rows, np.zeros(3, np.int64))
+    for bits in (np.zeros(8, np.uint8), np.full(1024, 255, np.uint8)):
+        kernels.hashes.first_in_sieve(buffer, 0, rows, bits)
 
 
 def _run_on_sound(buffer: np.ndarray, file_size: int, kernels: Any) -> None:
@@ -216,6 +218,18 @@ def _run_on_sound(buffer: np.ndarray, file_size: int, kernels: Any) -> None:
             np.zeros(3, np.int64),
             np.zeros((len(Stretch), 64), np.int64),
             np.zeros(3, np.int64),
+            np.zeros(len(Sum), np.int64),
+        )
+        kernels.sound_without_keys(
+            buffer,
+            0,
+            0,
+            np.array([file_size, 0, file_size]),
+            int(Check.TEXT),
+            1000,
+            np.zeros(1024, np.uint8),
+            np.zeros((block, ROW_WIDTH), np.int64),
+            np.zeros(STATUS_WIDTH, np.int64),
             np.zeros(len(Sum), np.int64),
         )
 

@@ -71,6 +71,7 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     "hashes": {
         "key_hashes": Signature((BYTES, NUMBER, TABLE, NUMBER, INTS, INTS), 2),
         "keyed": Signature((BYTES, NUMBER, TABLE, LONGS)),
+        "first_in_sieve": Signature((BYTES, NUMBER, TABLE, BYTES), 1),
         "agree": Signature((BYTES, INTS, INTS, LONGS, LONGS, NUMBER, NUMBER), 1),
         "chain": Signature((BYTES, NUMBER, NUMBER, LONGS, TABLE, NUMBER), 1),
         "compare_slots": Signature((BYTES, LONGS, LONGS), 2),
@@ -87,6 +88,9 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
                 (TABLE, BYTES, INTS, LONGS),
                 *(LONGS, TABLE, LONGS, LONGS),
             )
+        ),
+        "sound_without_keys": Signature(
+            (BYTES, NUMBER, NUMBER, LONGS, NUMBER, NUMBER, BYTES, TABLE, LONGS, LONGS)
         ),
     },
     "spans": {

@@ -12,7 +12,13 @@ from formats.index import Item
 from formats.primitives import offset_of, sizeof
 from rmqtool.scan.fields import Field
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.constants import KEYS_POSITION, TOPIC_LENGTH, TOPIC_POSITION, UNIQ_POSITION
+from rmqtool.scan.kernels.constants import (
+    KEYS_POSITION,
+    SIEVE_FACTOR,
+    TOPIC_LENGTH,
+    TOPIC_POSITION,
+    UNIQ_POSITION,
+)
 from rmqtool.scan.kernels.intrinsics import be32, be64, on_stack, u8, u64
 
 SYS_FLAG = int(Field.SYS_FLAG)
@@ -39,6 +45,7 @@ SHORTS = np.uint64(0x0000FFFF0000FFFF)
 WORD = np.uint64(0xFFFFFFFF)
 NONE = np.uint64(0)
 REPLACEMENT = np.uint64(0xFFFD)
+FACTOR = np.uint64(SIEVE_FACTOR)
 HASH = np.uint64(ord("#"))
 
 topic_cache = on_stack(3 * CACHED)
@@ -204,6 +211,40 @@ def keyed(buf, origin, rows, found):
                 found[0] = r
             found[1] = r
             found[2] += 1
+
+
+@kernel(forceinline=True)
+def _has_bit(bits, shift, address, length):
+    """Does a sieve have the hash of the string of these UTF-8 bytes?"""
+    place = (extend(NONE, address, length) & WORD) * FACTOR >> shift
+    return bits[np.int64(place >> np.uint64(3))] >> np.uint8(place & np.uint64(7)) & 1 != 0
+
+
+@kernel()
+def first_in_sieve(buf, origin, rows, bits):
+    """Number of the first record of which a key may be in a sieve, that of all records where none is.
+
+    bits: as `scan.sieve` makes them, at least 8 and a power of 2. Records that were rolled back count, too.
+    """
+    base = buf.ctypes.data - origin
+    shift = np.uint64(61)
+    size = bits.size
+    while size > 1:
+        size >>= 1
+        shift -= np.uint64(1)
+    for r in range(rows.shape[0]):
+        uniq = rows[r, UNIQ_POSITION + 1]
+        if uniq > 0 and _has_bit(bits, shift, base + rows[r, UNIQ_POSITION], uniq):
+            return r
+        length = rows[r, KEYS_POSITION + 1]
+        keys = base + rows[r, KEYS_POSITION]
+        first = 0
+        for i in range(length + 1):
+            if i == length or u8(keys + i) == 0x20:
+                if i > first and _has_bit(bits, shift, keys + first, i - first):
+                    return r
+                first = i + 1
+    return rows.shape[0]
 
 
 @kernel()

@@ -6,7 +6,7 @@ from rmqtool.scan.fields import Sum
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import POSITION, ROWS_FULL, STORE_SIZE, STORE_TIMESTAMP
 from rmqtool.scan.kernels.dispatch import outline, stretch
-from rmqtool.scan.kernels.hashes import keyed
+from rmqtool.scan.kernels.hashes import first_in_sieve, keyed
 from rmqtool.scan.kernels.walk import walk
 
 RECORDS = int(Sum.RECORDS)
@@ -20,28 +20,44 @@ KEYED_END = int(Sum.KEYED_END)
 
 
 @kernel()
+def _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+    """Are as many records as `rows` has, from window position `at` on, without anything to tell?
+
+    place: file size, physical offset of the segment's first byte, position behind which no record is taken.
+    A store timestamp that is not as it should be (`outline`, with `most`) is something to tell.
+    """
+    walk(buf, at, origin, place[0], place[1], checks, rows, status)
+    if status[0] < rows.shape[0] or status[2] != ROWS_FULL or status[1] > place[2]:
+        return False
+    odd, even = outline(rows, most)
+    apart = rows[0, STORE_TIMESTAMP] - sums[LAST_TIME]
+    return odd == 0 and even and (sums[RECORDS] == 0 or -most <= apart <= most)
+
+
+@kernel()
+def _add(rows, count, sums):
+    """The first `count` records are taken."""
+    if sums[RECORDS] == 0:
+        sums[START] = rows[0, POSITION]
+        sums[FIRST_TIME] = rows[0, STORE_TIMESTAMP]
+    sums[RECORDS] += count
+    sums[LAST_TIME] = rows[count - 1, STORE_TIMESTAMP]
+    sums[END] = rows[count - 1, POSITION] + rows[count - 1, STORE_SIZE]
+
+
+@kernel()
 def sound_stretches(
     buf, start, origin, place, checks, most, rows, status, known, counts, columns, found, sums
 ):
-    """As many whole blocks of records from window position `start` on as have nothing to tell.
+    """As many whole blocks of records from window position `start` on as have nothing to tell (`_is_sound`).
 
-    place: file size, physical offset of the segment's first byte, position behind which no record is taken.
-    A block is as many records as `rows` has; it ends what is taken where a record has something to tell, or
-    a store timestamp is not as it should be (`outline`, with `most`). known, counts, columns: of `stretch`,
-    which ends it, too, where one of them has no more room. found: room for `keyed`. `sums`: `fields.Sum`.
+    A block is as many records as `rows` has. known, counts, columns: of `stretch`, which ends what is taken,
+    too, where one of them has no more room. found: room for `keyed`. `sums`: `fields.Sum`.
     """
-    file_size, segment_base, limit = place[0], place[1], place[2]
     sums[:] = 0
     at = start
-    while True:
-        walk(buf, at, origin, file_size, segment_base, checks, rows, status)
-        if status[0] < rows.shape[0] or status[2] != ROWS_FULL or status[1] > limit:
-            return
-        odd, even = outline(rows, most)
-        first = rows[0, STORE_TIMESTAMP]
-        if odd or not even or (sums[RECORDS] and not -most <= first - sums[LAST_TIME] <= most):
-            return
-        count = stretch(buf, origin, rows, 0, segment_base, known, counts, columns)
+    while _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+        count = stretch(buf, origin, rows, 0, place[1], known, counts, columns)
         if count == 0:
             return
         taken = rows[:count]
@@ -51,12 +67,20 @@ def sound_stretches(
                 sums[KEYED_START] = taken[found[0], POSITION]
             sums[KEYED_END] = taken[found[1], POSITION] + taken[found[1], STORE_SIZE]
             sums[KEYED] += found[2]
-        if sums[RECORDS] == 0:
-            sums[START] = rows[0, POSITION]
-            sums[FIRST_TIME] = first
-        sums[RECORDS] += count
-        sums[LAST_TIME] = taken[count - 1, STORE_TIMESTAMP]
-        sums[END] = taken[count - 1, POSITION] + taken[count - 1, STORE_SIZE]
+        _add(rows, count, sums)
         if count < rows.shape[0]:
             return
+        at = sums[END] - origin
+
+
+@kernel()
+def sound_without_keys(buf, start, origin, place, checks, most, bits, rows, status, sums):
+    """As `sound_stretches`, up to the block of a record that may have a key of a sieve (`first_in_sieve`)."""
+    sums[:] = 0
+    at = start
+    while _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+        count = first_in_sieve(buf, origin, rows, bits)
+        if count < rows.shape[0]:
+            return
+        _add(rows, count, sums)
         at = sums[END] - origin
