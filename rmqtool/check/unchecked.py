@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
-from rmqtool.store.rocksdb import rocksdb_queue_files
+from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
     if ledger:
         words = f"{len(ledger)} files of a DLedger log, whose records are not checked"
         yield unreadable(ledger[0].path.partition("/")[0], words)
-    if rocksdb_queue_files(store) and not any(file.size for file in store.of_kind(*QUEUE_KINDS)):
+    if queues_only_in_rocksdb(store):
         yield unreadable("consumequeue", "the queues lie in RocksDB and are not checked")
     for queue in (queue for kind in QUEUE_KINDS for queue in store.queues(kind) if queue.topic is None):
         for file in (file for file in queue.files if file.size):

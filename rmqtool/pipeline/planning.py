@@ -13,6 +13,7 @@ from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.scope import Scope
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,8 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
             found.append(StorePartition(path))
             continue
         store = open_any(path, config=options.config)
+        if options.table == "consumequeue" and options.unreadable == "fail" and queues_only_in_rocksdb(store):
+            raise NewerFormatError(f"{store.given}: the queues lie in RocksDB, which is not decoded")
         if options.table in ("messages", "segments") and options.unreadable == "fail":
             _refuse_unopened(store)
         if options.table == "messages":

@@ -29,6 +29,7 @@ from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.files import NotCopiedError
 from rmqtool.store.live import lock_of
+from rmqtool.store.rocksdb import databases_of_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,4 +314,5 @@ class StartSimulation:
         }
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)
-        return (*used, *unlisted, *(one.shown for one in self.store.absent))
+        tables = (f"{one} (RocksDB)" for one in databases_of_tables(self.store))
+        return (*used, *tables, *unlisted, *(one.shown for one in self.store.absent))

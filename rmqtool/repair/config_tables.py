@@ -17,6 +17,7 @@ from rmqtool.store.consumer_offsets import stored_offsets
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.required import require_root
+from rmqtool.store.rocksdb import databases_of_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,9 +130,8 @@ def _no_topics(store: Store, tables: dict[str, United]) -> bool:
     """Whether queues or log have topics, and there is no table of them."""
     if TOPICS in tables:
         return tables[TOPICS].data is None
-    in_rocksdb = any(file.path.startswith("config/") for file in store.of_kind(FileKind.ROCKSDB))
     there = any(store.file(path) is not None for path in (TOPICS, f"{TOPICS}.bak"))
-    return not there and not in_rocksdb and bool(queues_on_disk(store) or len(store.segments))
+    return not (there or databases_of_tables(store)) and bool(queues_on_disk(store) or len(store.segments))
 
 
 def _with_topics(

@@ -1,10 +1,14 @@
-"""Consume queues in RocksDB (`RocksDBMessageStore`, since 5.2): their files, and when a broker reads them."""
+"""What of a store lies in RocksDB, which is not decoded: queues and tables, and when a broker reads them.
+
+Consume queues since 5.2 (`RocksDBMessageStore`), tables of `config/` since 5.1.4
+(`RocksDBConfigManager`), all of them in one database since 5.3.2 (`ConfigManagerV2`).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.store.kinds import ROCKSDB_STORE_TYPE, FileKind
+from rmqtool.store.kinds import QUEUE_KINDS, ROCKSDB_STORE_TYPE, FileKind
 
 if TYPE_CHECKING:
     from rmqtool.store.config import StoreConfig
@@ -16,11 +20,37 @@ DATABASE = "consumequeue/CURRENT"
 """without it RocksDB makes a new database"""
 IDENTITY = "consumequeue/IDENTITY"
 """the name of a database; stays where `recover` moved one out"""
+_TABLES = {
+    "topics.json": "topics",
+    "subscriptionGroup.json": "subscriptionGroups",
+    "consumerOffset.json": "consumerOffsets",
+}
+_ALL_TABLES = "rdb"
 
 
 def rocksdb_queue_files(store: Store) -> list[StoreFile]:
     """The files of a database below `consumequeue/`, read by a broker or not."""
     return [file for file in store.of_kind(FileKind.ROCKSDB) if file.path.startswith(DIRECTORY)]
+
+
+def queues_only_in_rocksdb(store: Store) -> bool:
+    """Whether there is a database of queues, and no file with a unit."""
+    return bool(rocksdb_queue_files(store)) and not any(file.size for file in store.of_kind(*QUEUE_KINDS))
+
+
+def databases_of_tables(store: Store) -> list[str]:
+    """Directories of `config/` with a database, in order."""
+    found = {"/".join(file.path.split("/")[:2]) for file in store.of_kind(FileKind.ROCKSDB)}
+    return sorted(one for one in found if one.startswith("config/"))
+
+
+def database_of_table(store: Store, name: str) -> str | None:
+    """The database in which a broker keeps what without one is this file in `config/`.
+
+    A file that lies there, too, was exported or is from before (`rocksDBConfigToJson`).
+    """
+    own = {f"config/{one}" for one in (_TABLES.get(name), _ALL_TABLES) if name in _TABLES}
+    return next((one for one in databases_of_tables(store) if one in own), None)
 
 
 def reads_rocksdb_queues(store: Store, config: StoreConfig | None = None) -> bool:

@@ -160,3 +160,29 @@ def test_a_damaged_bak_beside_a_good_table_matters_to_nobody(fresh_golden):
     root = fresh_golden("b533-full").path
     (root / "config/topics.json.bak").write_bytes(b"{")
     assert rmq("sql", root, "select count(*) from topics").exit_code == 0
+
+
+IN_ROCKSDB = [
+    ("b533-rocksdb", ("sql", "{}", "select * from consumequeue"), "consumequeue"),
+    ("v533-rocksdb", ("sql", "{}", "select count(*) from topics"), "consumequeue"),
+    ("b533-rocksdb", ("sql", "{}", "select count(*) from consumer_offsets"), "config/consumerOffsets"),
+    ("b533-rocksdb-v2", ("sql", "{}", "select count(*) from consumer_offsets"), "config/rdb"),
+    ("b533-rocksdb-v2", ("sql", "{}", "select count(*) from topics"), "config/rdb"),
+    ("b533-rocksdb-v2", ("offsets", "audit", "{}"), "config/rdb"),
+    ("b533-rocksdb-v2", ("half", "{}"), "config/rdb"),
+    ("b533-rocksdb-v2", ("retry", "{}"), "config/rdb"),
+    ("b533-rocksdb-v2", ("config", "check", "{}"), "config/rdb"),
+    ("b533-rocksdb", ("config", "check", "{}"), "config/consumerOffsets"),
+]
+
+
+@pytest.mark.parametrize(("name", "words", "path"), IN_ROCKSDB, ids=lambda one: str(one)[:40])
+def test_what_lies_in_rocksdb_is_not_taken_for_nothing(golden, name, words, path):
+    result = call(words, golden(name).path, *NDJSON)
+    assert result.exit_code == 3
+    assert path in [row["path"] for row in result.rows[-1]["not_covered"]]
+
+
+@pytest.mark.parametrize("table", ["messages", "index_items"])
+def test_tables_that_are_whole_do_not_suffer_from_rocksdb(golden, table):
+    assert call(("sql", "{}", f"select * from {table}"), golden("b533-rocksdb").path).exit_code == 0

@@ -38,6 +38,7 @@ def command(
     from rmqtool.repair.config_union import united
     from rmqtool.store.coverage import coverage, unreadable
     from rmqtool.store.required import require_root
+    from rmqtool.store.rocksdb import databases_of_tables
 
     context = Context(output)
     opened = open_store(context, path, store)
@@ -46,6 +47,7 @@ def command(
     names = {file.shown.removesuffix(".bak"): file.path.removesuffix(".bak") for file in opened.files}
     bad = lost = count = 0
     left = unlisted(opened, context, config=True)
+    left += [unreadable(one, "a database, which is not decoded") for one in databases_of_tables(opened)]
     with context.rows(SCHEMA, columns(KEYS, context.zone), csv_columns=("type", *KEYS, "loses")) as rows:
         for outcome in config_outcomes(opened, traits_of(release)):
             one = united(opened, names[outcome.path], traits_of(release))

@@ -78,10 +78,10 @@ class FilesTable:
         self._schema = schema
         self._lacking = lacking
 
-    def dataset(self) -> StoreDataset:
+    def dataset(self, name: str) -> StoreDataset:
         """The table for a database."""
         parts = [Part(file.shown, self._guarantee_of(file)) for file in self._files]
-        return StoreDataset(f"{self._type}s", self._schema, parts, self._read, self._lacking)
+        return StoreDataset(name, self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, file: StoreFile) -> Any:
         bounds: dict[str, tuple[Any, Any]] = {"path": (file.shown, file.shown)}
@@ -134,15 +134,16 @@ _SHOWN: frozenset[str] = frozenset()
 def consumequeue(store: Store, lacking: Lacking, *, hashes: bool = True) -> StoreDataset:
     """Units of all queues. hashes: False leaves out what tags could be found by."""
     kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-    return FilesTable(
-        store, kinds, "unit", CONSUMEQUEUE, lacking, _SHOWN if hashes else _TAG_HASHES
-    ).dataset()
+    hidden = _SHOWN if hashes else _TAG_HASHES
+    return FilesTable(store, kinds, "unit", CONSUMEQUEUE, lacking, hidden).dataset("consumequeue")
 
 
 def index_items(store: Store, lacking: Lacking, *, hashes: bool = True) -> StoreDataset:
     """Items of all index files. hashes: False leaves out what keys could be found by."""
     hidden = _SHOWN if hashes else _KEY_HASHES
-    return FilesTable(store, (FileKind.INDEX,), "index_item", ITEM_SCHEMA, lacking, hidden).dataset()
+    return FilesTable(store, (FileKind.INDEX,), "index_item", ITEM_SCHEMA, lacking, hidden).dataset(
+        "index_items"
+    )
 
 
 def consumer_offsets(store: Store) -> pa.Table:

@@ -12,6 +12,7 @@ from rmqtool.recovery.consequences.entry import Severity
 from rmqtool.store.config_json import ParsedConfig, ParseState, parse_table
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
+from rmqtool.store.rocksdb import databases_of_tables
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def _no_topics(scene: FindingContext) -> Iterator[Consequence]:
     names = ("config/topics.json", "config/topics.json.bak")
     if start.plan is None or any(start.store.file(name) is not None for name in names):
         return
+    if start.traits.tables_of_5 and databases_of_tables(start.store):
+        return
     topics = {key[0] for key in (*start.queues, *start.spans.of())}
     if topics:
         yield consequence("DR-TOPICS-UNKNOWN", count=len(topics))
@@ -105,8 +108,7 @@ def _no_topics(scene: FindingContext) -> Iterator[Consequence]:
 def _no_offsets(store: Store) -> Iterator[Consequence]:
     """`BrokerController` writes consumer offsets every five seconds, groups or not, and when it stops."""
     there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
-    in_rocksdb = any(file.path.startswith("config/") for file in store.of_kind(FileKind.ROCKSDB))
-    if "config/topics.json" in there and not in_rocksdb:
+    if "config/topics.json" in there and not databases_of_tables(store):
         paths = [f"config/{name}" for name in _OFFSETS]
         if there.isdisjoint(paths):
             yield consequence("DR-OFFSETS-UNKNOWN", paths[0], path=paths[0])
