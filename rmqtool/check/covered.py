@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import PHASE_PATHS, Phase
 from rmqtool.check.unchecked import unchecked_index, unchecked_rows
 from rmqtool.scan.fields import Field
-from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unreadable
-from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES, FileKind
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unopened_entries, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,13 +88,7 @@ class Covered:
     def note_entries(self, store: Store) -> None:
         """What lies there and is never opened: forms that no check reads, a FIFO, a device, a dead link."""
         self.not_covered += unchecked_rows(store)
-        further = {str(root) for root in store.roots[1:]}
-        for file in store.of_kind(FileKind.UNKNOWN):
-            top = file.path.partition("/")[0]
-            own = top in TOP_DIRECTORIES or top in ROOT_FILES or top.startswith("dledger-")
-            own |= os.path.dirname(file.location) in further
-            if own and (row := unopened(file)) is not None:
-                self.not_covered.append(row)
+        self.not_covered += filter(None, map(unopened, unopened_entries(store)))
 
     def left(self, store: Store, reason: Incomplete) -> list[Row]:
         """What a run that ends here leaves out, besides `not_covered`."""

@@ -27,6 +27,7 @@ from rmqtool.recovery.truncation import lost_parts, truncations
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
+from rmqtool.store.coverage import unopened_entries
 from rmqtool.store.files import NotCopiedError
 from rmqtool.store.live import lock_of
 from rmqtool.store.rocksdb import databases_of_tables
@@ -315,4 +316,5 @@ class StartSimulation:
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)
         tables = (f"{one} (RocksDB)" for one in databases_of_tables(self.store))
-        return (*used, *tables, *unlisted, *(one.shown for one in self.store.absent))
+        dead = (one.shown for one in unopened_entries(self.store))
+        return (*used, *tables, *unlisted, *dead, *(one.shown for one in self.store.absent))

@@ -29,6 +29,7 @@ from rmqtool.store.config_json import ParseState
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.rocksdb import reads_rocksdb_queues
+from rmqtool.store.unseen import refuse_lost_segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,6 +98,7 @@ def refuse_unfit(store: Store, options: RebuildOptions) -> None:
         raise UsageError(f"{shown} has a DLedger log: derived files are built from plain commit logs only")
     if not len(store.segments):
         raise UnfitStoreError(f"{shown} {NO_LOG}")
+    refuse_lost_segments(store)
     if "cq" in options.what and reads_rocksdb_queues(store):
         raise UsageError(f"the consume queues of {shown} are in RocksDB: only --what index can be built")
 

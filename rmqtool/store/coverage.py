@@ -15,11 +15,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.store.doubts import joined
+from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES, FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
 
 Row = dict[str, Any]
@@ -59,6 +61,16 @@ def unopened(file: StoreFile) -> Row | None:
     if file.regular or os.path.isdir(file.location):  # a link in a circle hides no file
         return None
     return unreadable(file.shown, file.note or "not a regular file")
+
+
+def unopened_entries(store: Store) -> Iterator[StoreFile]:
+    """Entries that are never opened in the places of a store's own files."""
+    further = {str(root) for root in store.roots[1:]}
+    for file in store.of_kind(FileKind.UNKNOWN):
+        top = file.path.partition("/")[0]
+        own = top in TOP_DIRECTORIES or top in ROOT_FILES or top.startswith("dledger-")
+        if (own or os.path.dirname(file.location) in further) and unopened(file) is not None:
+            yield file
 
 
 def rest_of_log(

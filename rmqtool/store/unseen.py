@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import StoreIOError, UnfitStoreError
+from rmqtool.store.coverage import unopened_entries
 from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import escape_name, parse_base_offset
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,6 +31,21 @@ def refuse_unseen(store: Store, why: str, kinds: Collection[FileKind] = _KNOWN) 
     for file in store.of_kind(*kinds):
         if file.regular and not _allowed(file.location, os.R_OK):
             raise _refused(file.path, "read", why)
+
+
+def refuse_lost_segments(store: Store) -> None:
+    """Raises `UnfitStoreError` for an entry in the place of a segment that is never opened.
+
+    Most often it is a link to a disk that is not mounted: what belongs there is perhaps whole, and queues
+    must not be cut to what is left.
+    """
+    places = {os.path.join(str(store.root), "commitlog"), *map(str, store.roots)}
+    for file in unopened_entries(store):
+        if os.path.dirname(file.location) in places and parse_base_offset(file.name) is not None:
+            raise UnfitStoreError(
+                f"{file.shown}: {file.note or 'not a regular file'}, where a segment belongs: "
+                "mount the disk it leads to, or move it away"
+            )
 
 
 def _allowed(location: str, mode: int) -> bool:

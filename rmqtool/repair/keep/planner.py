@@ -20,6 +20,7 @@ from rmqtool.repair.keep.segments import segment_edits, with_log
 from rmqtool.repair.keep.state import LogFacts, state_edits
 from rmqtool.repair.keep.strays import stray_edits
 from rmqtool.repair.plan import (
+    Action,
     Checked,
     Cost,
     Input,
@@ -40,10 +41,12 @@ from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name
+from rmqtool.store.unseen import refuse_lost_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from rmqtool.repair.keep.behind import Behind
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
     from rmqtool.scan.kernel_types import Kernels
@@ -147,6 +150,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         options.advance,
     ).repair()
     edits += derived.edits
+    refuse_directories(store, edits)
     edits += stray_edits(store, options.release, named=options.named_release is not None)
     facts = LogFacts(
         log.survey.highest_timestamp,
@@ -162,12 +166,13 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     )
     summary = PlanSummary(
         saved=_saved(store, options, kernels) if edits else Cost(),
-        lost=_lost(log),
+        lost=_lost(log, derived.behind),
         refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
         unproven_offsets=_unproven(log) if edits else (),
         notes=(
             *_notes(log),
             *derived.notes,
+            *derived.behind.notes(log.end),
             *assumed_sizes(store, edits),
             *(one.change.message for one in unblocked if _costs(one)),
         ),
@@ -186,6 +191,7 @@ def refuse_unfit(store: Store) -> None:
         raise UsageError(f"{store.given} has a DLedger log: recover repairs plain commit logs only")
     if not len(store.segments):
         raise UnfitStoreError(f"{escape_name(str(store.given))} {NO_LOG}")
+    refuse_lost_segments(store)
 
 
 def refuse_blocked(store: Store, topics: set[str]) -> None:
@@ -198,6 +204,13 @@ def refuse_blocked(store: Store, topics: set[str]) -> None:
         raise UnfitStoreError(
             f"{shown}: {path} is not a directory: move it away, or mount the disk it leads to"
         )
+
+
+def refuse_directories(store: Store, edits: Iterable[Edit]) -> None:
+    """Raises `UnfitStoreError` for a directory where a file is put: nobody knows what it is for."""
+    put = {one.change.path for one in edits if one.change.action is Action.PUT}
+    for path in put & {escape_name(one.path) for one in store.directories}:
+        raise UnfitStoreError(f"{path} is a directory, where a file has to lie: move it away and plan again")
 
 
 def _costs(edit: Edit) -> bool:
@@ -246,13 +259,14 @@ def _remains(costs: Costs) -> Checked | None:
     return Checked(by=("a start was simulated on the store",), remains=remains)
 
 
-def _lost(log: RepairedLog) -> Cost:
-    """Messages that become tombstones, and bytes of the log that hold none of its records any more."""
+def _lost(log: RepairedLog, behind: Behind) -> Cost:
+    """Messages that become tombstones or lay behind the end of the log, and bytes that hold none any more."""
     filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
     times = [hole.timestamp for hole, one in filled if one.tombstones or one.nameless]
     return Cost(
-        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled),
-        bytes=sum(one.tombstones.bytes + sum(frame.length for frame in one.nameless) for _, one in filled),
+        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled) + len(behind.sizes),
+        bytes=sum(one.tombstones.bytes + sum(frame.length for frame in one.nameless) for _, one in filled)
+        + sum(behind.sizes.values()),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
     )
