@@ -1,14 +1,17 @@
-"""How far the log has been dispatched: the end of the last record that a queue knows."""
+"""How far the log has been dispatched: the end of the last record that a queue knows; what waits behind it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rmqtool.query.queue_ends import file_ends
+from rmqtool.query.waiting import queue_offsets_in
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from rmqtool.broker.log_view import LogView
+    from rmqtool.broker.queue_view import QueueView
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 
@@ -27,3 +30,15 @@ def dispatch_position(store: Store, log: LogView) -> int:
                     break
     there = (offset + size for offset, size in sorted(ends, reverse=True) if log.is_record(offset, size))
     return next(there, max(log.low, 0))
+
+
+def not_dispatched(store: Store, view: QueueView, reading: ReadOptions) -> str | None:
+    """What is said of records of a queue that wait for dispatch, if there are any."""
+    start = dispatch_position(store, view.log)
+    waiting = len(queue_offsets_in(store, (start, view.log.high), *view.name, reading)[0])
+    if not waiting:
+        return None
+    return (
+        f"{waiting} records of this queue lie in the log behind offset {start} and have no "
+        "consume queue entry yet"
+    )

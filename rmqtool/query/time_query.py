@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.broker.get_message import pull
 from rmqtool.broker.offset_by_time import Boundary, broker_offset
 from rmqtool.query.by_time import exact_offset, places_from
+from rmqtool.query.dispatch_position import not_dispatched
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_damage import queue_damage
 from rmqtool.query.select_found import passing
@@ -157,7 +158,10 @@ class TimeQuery:
         exact, broker = self.exact.queue_offset, self.by_broker
         if exact is None:
             side = "after" if self.boundary is Boundary.LOWER else "before"
-            yield f"no message of the queue was stored at or {side} that time"
+            yield f"no message in the queue was stored at or {side} that time"
+            waiting = not_dispatched(self.store, self.view, self.reading)
+            if waiting is not None and self.boundary is Boundary.LOWER:
+                yield f"{waiting}: their times are not looked at"
         elif exact != broker:
             yield f"release {self.rules.version} would answer {broker}, by the records it is {exact}"
         if not self.exact.monotone:

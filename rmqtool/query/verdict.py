@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.get_message import GetMessageStatus
-from rmqtool.query.dispatch_position import dispatch_position
+from rmqtool.query.dispatch_position import not_dispatched
 from rmqtool.query.groups import may_consume
-from rmqtool.query.waiting import queue_offsets_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,13 +99,5 @@ def _by_range(
     elif offset == high:
         end = f"offset {offset} is the end of the queue" if view.files else "the queue has no files"
         yield Verdict(Cause.AT_END, f"{end}: there is no such message yet")
-    if offset >= high:
-        start = dispatch_position(store, view.log)
-        span = start, view.log.high
-        waiting = len(queue_offsets_in(store, span, asked.topic, asked.queue_id, reading)[0])
-        if waiting:
-            yield Verdict(
-                Cause.NOT_DISPATCHED,
-                f"{waiting} records of this queue lie in the log behind offset {start} and have no "
-                "consume queue entry yet",
-            )
+    if offset >= high and (waiting := not_dispatched(store, view, reading)) is not None:
+        yield Verdict(Cause.NOT_DISPATCHED, waiting)

@@ -186,3 +186,12 @@ def test_what_lies_in_rocksdb_is_not_taken_for_nothing(golden, name, words, path
 @pytest.mark.parametrize("table", ["messages", "index_items"])
 def test_tables_that_are_whole_do_not_suffer_from_rocksdb(golden, table):
     assert call(("sql", "{}", f"select * from {table}"), golden("b533-rocksdb").path).exit_code == 0
+
+
+def test_a_time_behind_what_was_dispatched(fresh_golden):
+    """Nothing was said of the records that have no consume queue entry yet."""
+    found = fresh_golden("v533-basic")
+    shutil.rmtree(found.path / "consumequeue")
+    result = rmq("query-time", found.path, "TopicA", "0", "0")
+    assert result.exit_code == 1
+    assert "146 records of this queue lie in the log behind offset 0" in result.stderr
