@@ -43,7 +43,7 @@ def taker(
 def has_border(queues: Iterable[object], known: int, traits: Traits) -> bool:
     """Whether a record that begins where the queues end may be missed, see `misses_border`."""
     plain = [one for one in queues if isinstance(one, ConsumeQueue)]
-    return traits.normal_start is NormalStart.QUEUES and any(one.max_physical == known for one in plain)
+    return any(one.max_physical == known for one in plain) and traits.normal_start is NormalStart.QUEUES
 
 
 def misses_border(run: Records, known: int, queues: Iterable[object]) -> bool:

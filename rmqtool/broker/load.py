@@ -66,7 +66,7 @@ def load_files(
             if traits.skips_directories:
                 continue
             raise RefusedError("file-length", "a directory lies where only files may be", entry.path)
-        if traits.deletes_empty_last_file and entry.size == 0 and number == len(entries) - 1:
+        if entry.size == 0 and number == len(entries) - 1 and traits.deletes_empty_last_file:
             files.delete(entry.path)
             continue
         if entry.size != size:
@@ -83,7 +83,7 @@ def load_files(
 def refused_by_wheel(store: Store, traits: Traits, settings: StartSettings) -> Refusal | None:
     """A timer wheel of another length than its own ends the broker at once (`TimerWheel`)."""
     file = store.file("timerwheel")
-    if file is None or not (traits.timer_wheel and settings.timer_wheel):
+    if file is None or not (settings.timer_wheel and traits.timer_wheel):
         return None
     if file.size in (0, TIMERWHEEL_SIZE):
         return None

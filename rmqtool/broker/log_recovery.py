@@ -74,7 +74,7 @@ def _first_timestamp(one: MappedFile, traits: Traits) -> int | None:
     with one.file.open("pread") as source:
         head = source.window(0, f.HEADER_SIZE + f.HOST_V6_EXTRA).tobytes()
     magic = _integer(head, f.OFF_MAGIC, 4)
-    if magic != MESSAGE_MAGIC_CODE and not (traits.long_topics and magic == MESSAGE_MAGIC_CODE_V2):
+    if magic != MESSAGE_MAGIC_CODE and not (magic == MESSAGE_MAGIC_CODE_V2 and traits.long_topics):
         return None
     extra = f.HOST_V6_EXTRA if _integer(head, f.OFF_SYS_FLAG, 4) & SysFlag.BORNHOST_V6 else 0
     return _integer(head, f.OFF_STORE_TIMESTAMP + extra, 8) or None

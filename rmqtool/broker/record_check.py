@@ -70,12 +70,12 @@ class Rules:
     @property
     def check_property_crc(self) -> bool:
         """Records are held against their `__CRC32#` instead."""
-        return self.check_crc and self.traits.property_crc and self.settings.force_property_crc
+        return self.check_crc and self.settings.force_property_crc and self.traits.property_crc
 
     @property
     def check_duplication(self) -> bool:
         """Properties must hold DUP_INFO; dispatching after recovery, which reads no bodies, does not ask."""
-        return self.read_body and self.traits.checks_duplication and self.settings.duplication
+        return self.read_body and self.settings.duplication and self.traits.checks_duplication
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +144,16 @@ def check_record(source: ByteSource, position: int, limit: int, rules: Rules) ->
 
 
 def _head(cursor: _Cursor, rules: Rules) -> Verdict:
-    fits = rules.traits.record_must_fit
-    if fits and cursor.left <= 4:
+    if cursor.left <= 4 and rules.traits.record_must_fit:
         return Verdict(StopReason.END, -1)
     size = cursor.integer(4)
-    if fits and cursor.left < (size - 4 if size - 4 >= -(1 << 31) else size - 4 + (1 << 32)):
+    rest = size - 4 if size - 4 >= -(1 << 31) else size - 4 + (1 << 32)
+    if cursor.left < rest and rules.traits.record_must_fit:
         return Verdict(StopReason.BAD_SIZE, -1, 4)
     magic = cursor.integer(4)
     if magic == BLANK_MAGIC_CODE:
         return Verdict(StopReason.BLANK, 0, 8)
-    if magic != MESSAGE_MAGIC_CODE and not (rules.traits.long_topics and magic == MESSAGE_MAGIC_CODE_V2):
+    if magic != MESSAGE_MAGIC_CODE and not (magic == MESSAGE_MAGIC_CODE_V2 and rules.traits.long_topics):
         zero = size == 0 and magic == 0
         return Verdict(StopReason.ZERO_TAIL if zero else StopReason.BAD_MAGIC, -1, 8)
     if size < 0:
@@ -203,7 +203,7 @@ def _properties(rules: Rules, topic: bytes, raw: bytes) -> StopReason | None:
     delayed = props.DELAY in known and java_utf8_decode(topic)[0] == SCHEDULE_TOPIC
     if delayed and not _is_int(known[props.DELAY]):
         return StopReason.BAD_FIELDS
-    batch = rules.traits.inner_batches and props.INNER_NUM in known and props.INNER_BASE in known
+    batch = props.INNER_NUM in known and props.INNER_BASE in known and rules.traits.inner_batches
     if batch and not (_is_int(known[props.INNER_NUM], 16) and _is_int(known[props.INNER_BASE], 64)):
         return StopReason.BAD_FIELDS
     return None

@@ -49,8 +49,9 @@ def first_refused(
 def _suspicious(run: Records, rules: Rules, kernels: Kernels) -> Flags:
     rows = run.rows
     found: Flags = np.zeros(len(rows), np.bool_)
-    if not rules.traits.long_topics:
-        found |= rows[:, Field.MAGIC] == MESSAGE_MAGIC_CODE_V2
+    wide = rows[:, Field.MAGIC] == MESSAGE_MAGIC_CODE_V2
+    if wide.any() and not rules.traits.long_topics:
+        found |= wide
     if rules.check_body:
         found |= rows[:, Field.CRC_STATE] == CrcState.BAD
     if rules.check_property_crc:
@@ -63,7 +64,7 @@ def _suspicious(run: Records, rules: Rules, kernels: Kernels) -> Flags:
     if scheduled.any():
         found |= scheduled & ~properties_match(run, kernels, scheduled, _DELAY, props.DELAY)
     batches = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
-    if rules.traits.inner_batches and batches.any():
+    if batches.any() and rules.traits.inner_batches:
         for name, pattern in _INNER.items():
             found |= batches & ~properties_match(run, kernels, batches, pattern, name)
     return found

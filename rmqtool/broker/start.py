@@ -426,7 +426,7 @@ class Start:
 
     @property
     def _rechecks(self) -> bool:
-        return self.traits.recheck_reput and self.settings.recheck_reput
+        return self.settings.recheck_reput and self.traits.recheck_reput
 
     def _reput_range(self) -> tuple[int, int]:
         """Where dispatching begins, and the confirm offset or log end that it goes to."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from rmqtool.errors import UsageError
 from rmqtool.scan.multi import MultiDispatch
@@ -165,6 +166,26 @@ def traits_of(release: str) -> Traits:
     except ValueError:
         raise UsageError(f"{release} is not a release; known are {RELEASES[0]} to {RELEASES[-1]}") from None
     return next((one for one in reversed(TABLE) if version_key(one.since) <= wanted), TABLE[0])
+
+
+class AskedTraits:
+    """The traits of a release, and which of them a start asks for: releases that agree in these start alike.
+
+    To be asked late helps: what a start never comes to is no difference.
+    """
+
+    def __init__(self, release: str) -> None:
+        self._traits = traits_of(release)
+        self._asked: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._asked[name] = getattr(self._traits, name)
+        return value
+
+    def are_those_of(self, release: str) -> bool:
+        """Whether this release would have given the same answers."""
+        traits = traits_of(release)
+        return all(getattr(traits, name) == value for name, value in self._asked.items())
 
 
 def is_known(release: str) -> bool:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rmqtool.broker.start import StartPlan
+    from rmqtool.broker.traits import Traits
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
@@ -80,7 +81,7 @@ def simulate(
 
 
 class StartSimulation:
-    """One run. Make it, call `run` once."""
+    """One run. Make it, call `run` once. traits: what stands for those of the release."""
 
     def __init__(
         self,
@@ -91,9 +92,10 @@ class StartSimulation:
         lock: LockState | None = None,
         *,
         keep_units: bool = False,
+        traits: Traits | None = None,
     ) -> None:
         self.store, self.release = store, release
-        self.traits = traits_of(release)
+        self.traits = traits or traits_of(release)
         self.settings = settings or settings_of(store)
         self.reading = reading or reading_for(store)
         self.lock = lock or lock_of(store)
@@ -167,7 +169,7 @@ class StartSimulation:
         if self.lock.held:
             raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
         start.catch_up()
-        if self.traits.abort_is_written and start.listing.is_directory("abort"):
+        if start.listing.is_directory("abort") and self.traits.abort_is_written:
             raise RefusedError("abort-directory", "a directory of this name cannot be written to", "abort")
 
     def _config(self) -> list[ConfigOutcome]:
@@ -299,10 +301,10 @@ class StartSimulation:
     def _allocated(self) -> int:
         """What the record at the stop states as its size, if this release takes the memory for it."""
         end = self.start.end
-        if end is None or self.traits.record_must_fit:
+        if end is None or end.reason not in {StopReason.BAD_SIZE, StopReason.BAD_FIELDS}:
             return 0
         stop = self.start.loaded[end.file]
-        if stop.file is None or end.reason not in {StopReason.BAD_SIZE, StopReason.BAD_FIELDS}:
+        if stop.file is None or self.traits.record_must_fit:
             return 0
         with stop.file.open("pread") as source:
             return int.from_bytes(source.window(end.offset - stop.base, 4).tobytes(), "big", signed=True)

@@ -45,7 +45,7 @@ def load_timer_log(start: Start) -> MappedFiles:
 
 def in_use(start: Start) -> bool:
     """Whether the broker opens a timer store at all."""
-    return start.traits.timer_wheel and start.settings.timer_wheel
+    return start.settings.timer_wheel and start.traits.timer_wheel
 
 
 def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from rmqtool.broker.traits import AskedTraits, is_known
 from rmqtool.recovery.consequences.twice import of_both
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.outcome import Verdict, verdict_of_all
+from rmqtool.recovery.scenarios import Scenario
 from rmqtool.recovery.simulation import StartSimulation
 from rmqtool.recovery.store_after_start import store_after
 from rmqtool.recovery.truncation import lost_parts
@@ -17,21 +19,37 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.start import StartPlan
+    from rmqtool.broker.traits import Traits
     from rmqtool.recovery.outcome import Outcome, QueueOutcome
-    from rmqtool.recovery.scenarios import Scenario
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
 
+_AS_IT_IS = Scenario("")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A start that was simulated to its end: the releases that its traits are those of have the same."""
+
+    traits: AskedTraits
+    plan: StartPlan | None
+    outcome: Outcome
+
+
 @dataclass(frozen=True)
 class Conditions:
-    """What every start of one question has in common; settings are those of the store as it is."""
+    """What every start of one question has in common; settings are those of the store as it is.
+
+    The log is read once for all releases that the store gives no reason to start differently on it.
+    """
 
     settings: StartSettings
     reading: ReadOptions
     lock: LockState | None = None
     look_back: LookBack = field(default_factory=LookBack)
+    _known: dict[Scenario, list[_Known]] = field(default_factory=dict)
 
     def start(
         self,
@@ -41,27 +59,36 @@ class Conditions:
         on_plan: Callable[[StartPlan], object] | None = None,
     ) -> Outcome:
         """The outcome of a start with `release`, or with the release of the scenario, in the scenario."""
-        if scenario is None:
-            return self._begin(store, release).run(on_plan, self.look_back)
-        if scenario.switches:
-            conditions = replace(self, settings=replace(self.settings, **dict(scenario.switches)))
-            return conditions.start(store, release, replace(scenario, switches=()), on_plan)
-        changed = scenario.applied(store)
+        scenario = scenario or _AS_IT_IS
         wanted = scenario.release or release
-        if not scenario.twice:
-            return self._begin(changed, wanted).run(on_plan, self.look_back)
-        return self._twice(changed, wanted)
+        known = self._known.setdefault(replace(scenario, text="", release=None), [])
+        same = next((one for one in known if one.traits.are_those_of(wanted)), None)
+        if same is not None:
+            if on_plan is not None and same.plan is not None:
+                on_plan(same.plan)
+            return replace(same.outcome, version=wanted, version_known=is_known(wanted))
+        asked = AskedTraits(wanted)
+        settings = replace(self.settings, **dict(scenario.switches))
 
-    def _begin(self, store: Store, release: str, *, keep_units: bool = False) -> StartSimulation:
-        return StartSimulation(store, release, self.settings, self.reading, self.lock, keep_units=keep_units)
+        def begin(lies: Store, *, keep_units: bool = False) -> StartSimulation:
+            traits = cast("Traits", asked)
+            return StartSimulation(
+                lies, wanted, settings, self.reading, self.lock, keep_units=keep_units, traits=traits
+            )
 
-    def _twice(self, store: Store, release: str) -> Outcome:
+        first = begin(scenario.applied(store), keep_units=scenario.twice)
+        outcome = first.run(on_plan, self.look_back)
+        if scenario.twice and outcome.starts is not None:
+            outcome = self._again(first, outcome, begin)
+        if outcome.starts is not None:  # None: the time given to it was over
+            known.append(_Known(asked, first.start.plan, outcome))
+        return outcome
+
+    def _again(
+        self, first: StartSimulation, before: Outcome, begin: Callable[[Store], StartSimulation]
+    ) -> Outcome:
         """The second of two starts; what either deletes or loses counts."""
-        first = self._begin(store, release, keep_units=True)
-        before = first.run(look_back=self.look_back)
-        if before.starts is None:
-            return before
-        second = self._begin(store_after(first.start, started=before.starts), release)
+        second = begin(store_after(first.start, started=bool(before.starts)))
         gone = set(first.start.log.deleted)
         second.also_lost = [part for part in lost_parts(first.start) if part.file.path in gone]
         after = second.run(look_back=self.look_back)

@@ -121,8 +121,8 @@ def dispatching(scene: FindingContext) -> Iterator[Consequence]:
     for begin, end in scene.outcome.skipped:
         yield consequence("DR-SKIPPED", *_file_at(scene, begin), offset=begin, bytes=end - begin)
     end = start.log.max_offset
-    ahead = start.traits.reput_start is ReputStart.QUEUES and start.reput is not None
-    if ahead and start.reput is not None and start.reput.offset > end:
+    ahead = start.reput is not None and start.reput.offset > end
+    if ahead and start.traits.reput_start is ReputStart.QUEUES and start.reput is not None:
         yield consequence("DR-DISPATCH-AHEAD", offset=start.reput.offset, end=end)
 
 

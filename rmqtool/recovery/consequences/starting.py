@@ -91,10 +91,11 @@ def recovery(scene: FindingContext) -> Iterator[Consequence]:
 def _full_scan(scene: FindingContext) -> Iterator[Consequence]:
     """Recovery from the first file on although there are others."""
     start, known = scene.start, scene.start.known
-    last_three = start.traits.normal_start is NormalStart.LAST_THREE
-    if len(start.loaded) == 1 or (scene.outcome.mode is Mode.NORMAL and last_three):
+    if len(start.loaded) == 1:
         return
     if scene.outcome.mode is Mode.NORMAL:
+        if start.traits.normal_start is NormalStart.LAST_THREE:
+            return
         reason = "no queue says how far it got" if known < 0 else "no queue got further than the first file"
     elif min_timestamp(start.checkpoint) == 0:
         reason = "the checkpoint is missing or zero"
