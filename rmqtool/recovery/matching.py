@@ -171,46 +171,45 @@ class _Queue:
         not reach some of its own entries.
         """
         self.found.add(Matches(span=_span(run)))
-        if self._last_offset is not None and (run.offsets == self._last_offset).any():
-            states = run.slots[run.offsets == self._last_offset]
-            self.found.add(Matches(ahead=bool((states >= self._end).any())))
-        self._take_away(run)
+        slots, offsets, sizes = run.slots, run.offsets, run.sizes
+        if self._last_offset is not None and (last := offsets == self._last_offset).any():
+            self.found.add(Matches(ahead=bool((slots[last] >= self._end).any())))
+        self._take_away(slots, offsets, sizes)
         if not self._files:
             return
-        known = (run.slots >= 0) & (run.slots < self._end)
-        places = np.where(known, run.slots, 0) * BYTES
+        known = (slots >= 0) & (slots < self._end)
+        places = np.where(known, slots, 0) * BYTES
         numbers = np.searchsorted(self._bases, places, side="right") - 1
         base = int(self._bases[0])
         begin = max(base, self._begin()) if base % self._size else base
         cut = known & (places < begin) & (places >= base // self._size * self._size)
         if cut.any():
-            self.found.add(Matches(wrong=int(cut.sum()), first=int(run.slots[cut].min())))
+            self.found.add(Matches(wrong=int(cut.sum()), first=int(slots[cut].min())))
         reached = known & (numbers >= 0) & ~cut
         self.found.add(Matches(beyond=int((~reached & ~cut).sum())))
         apart = reached & (places - self._bases[numbers] >= self._size)
         self.found.add(Matches(missed=int(apart.sum())))
         reached &= ~apart
-        for number in np.unique(numbers[reached]).tolist():
+        displaced, codes = _displaced(run), run.codes
+        for number in np.flatnonzero(np.bincount(numbers[reached])).tolist():
             chosen = np.flatnonzero(reached & (numbers == number))
-            slots = run.slots[chosen]
             units = _units(self._files[number], places[chosen] % self._size // BYTES)
-            self._compare(units, run.offsets[chosen], run.sizes[chosen], slots, _displaced(run)[chosen])
-            self._compare_tags(units, run.offsets[chosen], run.sizes[chosen], slots, run.codes[chosen])
+            of_these = units, offsets[chosen], sizes[chosen], slots[chosen]
+            self._compare(*of_these, displaced[chosen])
+            self._compare_tags(*of_these, codes[chosen])
 
-    def _take_away(self, run: QueueRecords) -> None:
+    def _take_away(self, slots: Ints, offsets: Ints, sizes: Ints) -> None:
         """Records behind the end that the recovered queue has, with an entry there that leads to them."""
-        for one in self._behind if len(run) else ():
+        for one in self._behind if len(slots) else ():
             first = one.base // BYTES
-            there = np.flatnonzero(
-                (run.slots >= max(first, self._end)) & (run.slots < first + self._size // BYTES)
-            )
+            there = np.flatnonzero((slots >= max(first, self._end)) & (slots < first + self._size // BYTES))
             if not len(there):
                 continue
-            units = _units(one, run.slots[there] - first)
-            right = units["physical_offset"] == run.offsets[there]
-            slots = run.slots[there][right & (units["size"] == run.sizes[there])]
-            if len(slots):
-                self.found.add(Matches(taken=(int(slots.min()), int(slots.max()) + 1)))
+            units = _units(one, slots[there] - first)
+            right = (units["physical_offset"] == offsets[there]) & (units["size"] == sizes[there])
+            found = slots[there][right]
+            if len(found):
+                self.found.add(Matches(taken=(int(found.min()), int(found.max()) + 1)))
 
     def _compare_tags(
         self, units: npt.NDArray[Any], offsets: Ints, sizes: Ints, slots: Ints, codes: Ints
