@@ -15,8 +15,6 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rmqtool.repair.plan import Checked, Planned
     from rmqtool.store.layout import Store
 
@@ -127,8 +125,9 @@ def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions)
     from rmqtool.cli.checking import check_with
     from rmqtool.repair.prove.checks import check_broker, check_keep
 
-    check = check_broker if planned.plan.parameters["policy"] == Policy.BROKER else check_keep
-    return check_with(check, context, opened, planned, read)
+    if planned.plan.parameters["policy"] == Policy.BROKER:
+        return check_with(check_broker, context, opened, planned, read, verifies=False)
+    return check_with(check_keep, context, opened, planned, read)
 
 
 def plan_recovery(
@@ -140,9 +139,9 @@ def plan_recovery(
     from rmqtool.store.names import unescape_name
 
     release = chosen["release"] or opened.release.last
+    if chosen["policy"] == Policy.BROKER:
+        return _as_broker(context, opened, release, chosen, read)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
-        if chosen["policy"] == Policy.BROKER:
-            return _as_broker(opened, release, chosen, read, progress.advance)
         options = KeepOptions(
             release=release,
             named_release=chosen["release"],
@@ -157,11 +156,7 @@ def plan_recovery(
 
 
 def _as_broker(
-    opened: Store,
-    release: str,
-    chosen: dict[str, Any],
-    read: ReadOptions,
-    advance: Callable[[int], object],
+    context: Context, opened: Store, release: str, chosen: dict[str, Any], read: ReadOptions
 ) -> Planned:
     from rmqtool.broker.settings import settings_of
     from rmqtool.repair.broker.policy import plan_broker_policy
@@ -169,5 +164,6 @@ def _as_broker(
     given = [name for name, value in _KEEPS.items() if chosen[name] != value]
     if given:
         raise UsageError(f"--policy broker leaves damage as a broker does: no --{_OPTIONS[given[0]]}")
-    reading = read.of_log(opened, advance, live=False)
-    return plan_broker_policy(opened, release, settings_of(opened), reading, chosen)
+    with context.progress("reading", 0) as progress:
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more, live=False)
+        return plan_broker_policy(opened, release, settings_of(opened), reading, chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.log_walk import BudgetEndedError
@@ -14,6 +14,7 @@ from rmqtool.recovery.lookback import ALLOWANCE, LookBack
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.scenarios import Scenario, parse_scenario
 from rmqtool.recovery.what_if import Conditions, verdict_of
+from rmqtool.scan.counted import Counted
 from rmqtool.store.lock import probe
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 SimulatedScenario = tuple[Scenario, list["Outcome"], Verdict]
 """a scenario, the outcomes after it, the verdict over them"""
+_Wanted = tuple[str, Scenario | None]
+"""a start: the release, and what was done to the store before"""
 
 
 class Diagnosis:
@@ -44,7 +47,6 @@ class Diagnosis:
         if given is not None:
             traits_of(given)
         self._look_back = LookBack(None if full else ALLOWANCE)
-        self._done = 0
         self.outcomes: list[Outcome] = []
         self.scenarios: list[SimulatedScenario] = []
 
@@ -64,12 +66,6 @@ class Diagnosis:
         """The verdict over all releases."""
         return verdict_of(self.outcomes)
 
-    def _bytes_expected(self, plan: StartPlan, further: int) -> int:
-        """What will have been read: until now, by a start with this plan, and by further ones like it."""
-        first = plan.start_segment or 0
-        in_front = self._look_back.bytes_ahead(one.file for one in self.store.segments if one.base < first)
-        return self._done + in_front + plan.bytes_to_scan * (1 + further)
-
     def run(
         self,
         scenarios: Sequence[Scenario],
@@ -79,36 +75,62 @@ class Diagnosis:
     ) -> None:
         """Simulates the start with every release, then every scenario.
 
-        on_plan: gets release and plan. expect: gets the bytes that will have been read in all, as far as
-        that is known when a start begins.
+        on_plan: gets release and plan. expect: gets the bytes that will have been read in all; once more
+        where releases that begin alike part over what the log holds, and in scenarios with a budget.
         """
-        conditions = self._conditions(reading)
-        left = sum(1 if one.release else len(self.releases) for one in scenarios) + len(self.releases)
+        counted = Counted(reading)
+        conditions = self._conditions(counted.reading)
+        wanted: list[_Wanted] = [(release, None) for release in self.releases]
+        asked = [(one, [one.release] if one.release else self.releases) for one in scenarios]
+        wanted += [(release, one) for one, releases in asked for release in releases]
+        shares = dict(zip(wanted, self._shares(conditions, wanted), strict=True))
+        total = sum(shares.values())
+        expect(total)
+        plans: list[StartPlan] = []
 
-        def planned(release: str | None, plan: StartPlan) -> None:
-            nonlocal left
-            left -= 1
-            expect(self._bytes_expected(plan, max(left, 0)))
-            if release is not None:
-                on_plan(release, plan)
+        def start(release: str, scenario: Scenario | None) -> Outcome:
+            share = shares[release, scenario]
+            counted.expect(share)
+
+            def planned(plan: StartPlan) -> None:
+                nonlocal total
+                if not share and all(plan is not one for one in plans):  # it shares none
+                    total += plan.bytes_to_scan
+                    expect(total)
+                    counted.expect(plan.bytes_to_scan)
+                plans.append(plan)
+                if scenario is None:
+                    on_plan(release, plan)
+
+            outcome = conditions.start(self.store, release, scenario, planned)
+            counted.finish()
+            return outcome
 
         for release in self.releases:
-            self.outcomes.append(conditions.start(self.store, release, on_plan=partial(planned, release)))
-        for scenario in scenarios:
+            self.outcomes.append(start(release, None))
+        for scenario, releases in asked:
             found: list[Outcome] = []
             self.scenarios.append((scenario, found, Verdict.UNCERTAIN))
-            releases = [scenario.release] if scenario.release else self.releases
-            found.extend(
-                conditions.start(self.store, release, scenario, partial(planned, None))
-                for release in releases
-            )
+            found.extend(start(release, scenario) for release in releases)
             self.scenarios[-1] = scenario, found, verdict_of(found)
+
+    def _shares(self, conditions: Conditions, wanted: Sequence[_Wanted]) -> list[int]:
+        """What will be read for each start: nothing for one that shares another, as far as plans tell."""
+        plans = [
+            conditions.plan(self.store, *one) if one[1] is None or self._until is None else None
+            for one in wanted
+        ]
+        firsts = [plan.start_segment or 0 if plan is not None else 0 for plan in plans]
+        fronts = ([one.file for one in self.store.segments if one.base < first] for first in firsts)
+        return [
+            0 if plan is None else ahead + plan.bytes_to_scan * (2 if one is not None and one.twice else 1)
+            for ahead, plan, (_, one) in zip(self._look_back.bytes_ahead(fronts), plans, wanted, strict=True)
+        ]
 
     def _conditions(self, reading: ReadOptions) -> Conditions:
         def advance(count: int) -> None:
             if self._until is not None and time.monotonic() > self._until:
                 raise BudgetEndedError
-            self._done += count
             reading.done(count)
 
         timed = replace(reading, advance=advance)

@@ -20,7 +20,7 @@ from rmqtool.scan.opened import handed_on, scanned
 from rmqtool.scan.parallel import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.recovery.observed_start import ObservedStart
@@ -73,11 +73,14 @@ class LookBack:
         """Files stay unread because the allowance or the time was over."""
         return self.allowance == 0
 
-    def bytes_ahead(self, files: Iterable[StoreFile]) -> int:
-        """What `take` reads of these files."""
-        unseen = (one for one in files if one.path not in self._seen and one.absent is None)
-        wanted = sum(min(one.size, one.disk_bytes) for one in unseen)
-        return wanted if self.allowance is None else min(wanted, self.allowance)
+    def bytes_ahead(self, fronts: Iterable[Sequence[StoreFile]]) -> Iterator[int]:
+        """What `take` will read for one start after the other, by the files in front of each."""
+        trial, counted = LookBack(self.allowance), set(self._seen)
+        for files in fronts:
+            there = (one for one in reversed(files) if one.path not in counted and one.absent is None)
+            wanted = [one for one in there if trial.may_read(one)]
+            counted |= {one.path for one in wanted}
+            yield sum(min(one.size, one.disk_bytes) for one in wanted)
 
     def take(self, start: ObservedStart) -> Looked:
         """Adds what the files in front hold to what the start has seen. The youngest are read first."""
@@ -85,7 +88,7 @@ class LookBack:
         there = [one for one in files if one.file is not None and one.file.absent is None]
         wanted = [one for one in reversed(there) if one.path not in self._seen]
         try:
-            self._read([one for one in wanted if self._may_read(one.file)], start)
+            self._read([one for one in wanted if self.may_read(one.file)], start)
         except BudgetEndedError:
             self.allowance = 0
         looked = Looked()
@@ -100,7 +103,8 @@ class LookBack:
                 looked.unread.append(one.path)
         return looked
 
-    def _may_read(self, file: StoreFile | None) -> bool:
+    def may_read(self, file: StoreFile | None) -> bool:
+        """Whether the allowance has room for a file, which is taken from it then."""
         if self.allowance is None or file is None:
             return True
         size = min(file.size, file.disk_bytes)

@@ -109,9 +109,17 @@ class StartSimulation:
         self._wrong_tags: tuple[WrongEntries, ...] = ()
         self._unreadable: list[str] = []
         self._by_choice = False
+        self._loaded = False
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
         self._log_ends = (-1, 0)
+
+    def load(self) -> StartPlan | None:
+        """Goes as far as the plan, None where it does not come to one; `run` goes on from there."""
+        if not self._loaded and not self.settings.dledger:
+            self.start.load()
+            self._loaded = True
+        return self.start.plan
 
     def run(
         self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
@@ -155,7 +163,7 @@ class StartSimulation:
         start = self.start
         if self.settings.dledger:
             return
-        start.load()
+        self.load()
         if on_plan is not None and start.plan is not None:
             on_plan(start.plan)
         try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
+from rmqtool.broker.load import RefusedError
+from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.traits import AskedTraits, is_known
 from rmqtool.recovery.consequences.twice import of_both
 from rmqtool.recovery.lookback import LookBack
@@ -13,6 +16,7 @@ from rmqtool.recovery.scenarios import Scenario
 from rmqtool.recovery.simulation import StartSimulation
 from rmqtool.recovery.store_after_start import store_after
 from rmqtool.recovery.truncation import lost_parts
+from rmqtool.store.files import NotCopiedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +33,11 @@ if TYPE_CHECKING:
 _AS_IT_IS = Scenario("")
 
 
+def _without_words(scenario: Scenario) -> Scenario:
+    """The same for all releases, however it was asked for."""
+    return replace(scenario, text="", release=None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """A start that was simulated to its end: the releases that its traits are those of have the same."""
@@ -36,6 +45,14 @@ class _Known:
     traits: AskedTraits
     plan: StartPlan | None
     outcome: Outcome
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A start, simulated as far as its plan; `run` goes on with it, once."""
+
+    traits: AskedTraits
+    run: StartSimulation | None
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,26 @@ class Conditions:
     lock: LockState | None = None
     look_back: LookBack = field(default_factory=LookBack)
     _known: dict[Scenario, list[_Known]] = field(default_factory=dict)
+    _begun: dict[Scenario, list[_Begun]] = field(default_factory=dict)
+
+    def plan(self, store: Store, release: str, scenario: Scenario | None = None) -> StartPlan | None:
+        """What is known before the log is read; None also where the log is read for another release anyway.
+
+        Files of queues are read for it, and once more by the start in a scenario.
+        """
+        scenario = scenario or _AS_IT_IS
+        wanted = scenario.release or release
+        begun = self._begun.setdefault(_without_words(scenario), [])
+        if any(one.traits.are_those_of(wanted) for one in begun):
+            return None
+        traits = AskedTraits(wanted)
+        run = self._simulation(scenario.applied(store), wanted, scenario, traits)
+        plan = None
+        with suppress(RefusedError, BudgetEndedError, NotCopiedError):
+            plan = run.load()
+        # of scenarios there may be many, each with the state of all queues
+        begun.append(_Begun(traits, run if plan is not None and scenario is _AS_IT_IS else None))
+        return plan
 
     def start(
         self,
@@ -61,34 +98,49 @@ class Conditions:
         """The outcome of a start with `release`, or with the release of the scenario, in the scenario."""
         scenario = scenario or _AS_IT_IS
         wanted = scenario.release or release
-        known = self._known.setdefault(replace(scenario, text="", release=None), [])
+        known = self._known.setdefault(_without_words(scenario), [])
         same = next((one for one in known if one.traits.are_those_of(wanted)), None)
         if same is not None:
             if on_plan is not None and same.plan is not None:
                 on_plan(same.plan)
             return replace(same.outcome, version=wanted, version_known=is_known(wanted))
-        asked = AskedTraits(wanted)
-        settings = replace(self.settings, **dict(scenario.switches))
-
-        def begin(lies: Store, *, keep_units: bool = False) -> StartSimulation:
-            traits = cast("Traits", asked)
-            return StartSimulation(
-                lies, wanted, settings, self.reading, self.lock, keep_units=keep_units, traits=traits
-            )
-
-        first = begin(scenario.applied(store), keep_units=scenario.twice)
+        begun = self._taken(wanted) if scenario is _AS_IT_IS else None
+        traits = AskedTraits(wanted) if begun is None else begun.traits
+        first = None if begun is None else begun.run
+        if first is None:
+            first = self._simulation(scenario.applied(store), wanted, scenario, traits, again=scenario.twice)
         outcome = first.run(on_plan, self.look_back)
         if scenario.twice and outcome.starts is not None:
-            outcome = self._again(first, outcome, begin)
+            lies = store_after(first.start, started=outcome.starts)
+            outcome = self._again(first, outcome, self._simulation(lies, wanted, scenario, traits))
         if outcome.starts is not None:  # None: the time given to it was over
-            known.append(_Known(asked, first.start.plan, outcome))
+            known.append(_Known(traits, first.start.plan, outcome))
         return outcome
 
-    def _again(
-        self, first: StartSimulation, before: Outcome, begin: Callable[[Store], StartSimulation]
-    ) -> Outcome:
+    def _taken(self, release: str) -> _Begun | None:
+        """The start of a release that was begun for its plan."""
+        for one in self._begun.get(_AS_IT_IS, []):
+            if one.run is not None and one.run.release == release:
+                taken, one.run = replace(one), None
+                return taken
+        return None
+
+    def _simulation(
+        self, lies: Store, release: str, scenario: Scenario, asked: AskedTraits, *, again: bool = False
+    ) -> StartSimulation:
+        """again: another start follows on what it leaves."""
+        return StartSimulation(
+            lies,
+            release,
+            replace(self.settings, **dict(scenario.switches)),
+            self.reading,
+            self.lock,
+            keep_units=again,
+            traits=cast("Traits", asked),
+        )
+
+    def _again(self, first: StartSimulation, before: Outcome, second: StartSimulation) -> Outcome:
         """The second of two starts; what either deletes or loses counts."""
-        second = begin(store_after(first.start, started=bool(before.starts)))
         gone = set(first.start.log.deleted)
         second.also_lost = [part for part in lost_parts(first.start) if part.file.path in gone]
         after = second.run(look_back=self.look_back)

@@ -22,6 +22,7 @@ from rmqtool.repair.broker.watching import Watcher
 from rmqtool.repair.checkpoint import stored_values
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Cost, Edit, Planned, PlanSummary, make_planned
+from rmqtool.scan.counted import Counted
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name
@@ -67,9 +68,11 @@ def plan_broker_policy(
     traits = traits_of(release)
     rules = replace(rules_of(store, release), header_at_stop=False)
     watcher = Watcher(reading.kernels, {} if traits.late_delay_levels else rules.levels)
-    start = Start(store, traits, settings, reading, keep_units=True)
+    counted = Counted(reading)
+    start = Start(store, traits, settings, counted.reading, keep_units=True)
     start.dispatcher.watch = watcher.see
-    refusal = _load(store, release, settings, reading, start)
+    refusal = _load(store, release, settings, counted, start)
+    counted.finish()
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
     if start.plan is not None:
         edits += [*index_edits(start, watcher, rules), *_checkpoint(store)]
@@ -111,15 +114,17 @@ def _demand_followed(start: Start) -> None:
 
 
 def _load(
-    store: Store, release: str, settings: StartSettings, reading: ReadOptions, start: Start
+    store: Store, release: str, settings: StartSettings, counted: Counted, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
-    before = StartSimulation(store, release, settings, reading, _FREE).refused_before()
+    before = StartSimulation(store, release, settings, counted.reading, _FREE).refused_before()
     refusal = before or refused_by_wheel(store, start.traits, settings)
     if refusal is not None:
         return refusal
     try:
         start.load()
+        if start.plan is not None:
+            counted.expect(start.plan.bytes_to_scan)
         start.recover()
     except RefusedError as error:
         return error.refusal

@@ -26,6 +26,7 @@ from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import NOBODY, costs_of, harm_of, lost_by, start_of, timer_harm_of
 from rmqtool.repair.prove.verified import VERIFIED, errors_of
 from rmqtool.repair.same_bytes import same_from
+from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.units import UNIT
@@ -200,17 +201,22 @@ def _of_broker(store: Store, planned: Planned, reading: ReadOptions, remains: li
 
     One that deletes empty last segments lets the next one begin further back, where it may meet damage.
     """
-    how = replace(reading, live=False, given=choose_kernels(data_bytes(store.segments)))
+    counted = Counted(reading)
+    how = replace(counted.reading, live=False, given=choose_kernels(data_bytes(store.segments)))
     first = StartSimulation(store, planned.plan.release, settings_of(store), how, NOBODY, keep_units=True)
-    before = first.run(look_back=LookBack(0))
+    # the other start reads as much, about
+    before = first.run(lambda plan: counted.expect(2 * plan.bytes_to_scan), LookBack(0))
     result = store_with(store, planned.edits)
-    after = _start(store, result, planned, reading)
+    after = _start(store, result, planned, counted.reading)
+    counted.finish()
     yield from _other_removals(before, planned)
     written = {one.path.rpartition("/")[0] for one in planned.plan.changes}
     kept = replace(before, deletes=())
     differences = list(_differences(kept, after, store, result, written))
     if differences and before.refusal is None:
-        second = _start(store, store_after(first.start, started=False), planned, reading)
+        counted.expect(before.bytes_to_scan)
+        second = _start(store, store_after(first.start, started=False), planned, counted.reading)
+        counted.finish()
         if second.max_physical_offset != before.max_physical_offset and not any(
             _differences(second, after, store, result, written)
         ):
