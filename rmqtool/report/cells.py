@@ -108,18 +108,22 @@ def pieces(starts: Ints, ends: Ints, codes: Ints, grid: Grid) -> Pieces:
 
     What lies outside of the segment is left out.
     """
-    starts, ends = np.clip(starts, 0, grid.size), np.clip(ends, 0, grid.size)
-    kept = starts < ends
-    starts, ends, codes = starts[kept], ends[kept], codes[kept]
-    first, last = starts // grid.cell_bytes, (ends - 1) // grid.cell_bytes
-    counts = last - first + 1
-    owner = np.repeat(np.arange(len(starts)), counts)
-    cells = first[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    low = np.maximum(starts[owner], cells * grid.cell_bytes)
-    high = np.minimum(ends[owner], (cells + 1) * grid.cell_bytes)
+    if len(starts) and (starts[0] < 0 or ends[-1] > grid.size):
+        starts, ends = np.clip(starts, 0, grid.size), np.clip(ends, 0, grid.size)
+        kept = starts < ends
+        starts, ends, codes = starts[kept], ends[kept], codes[kept]
     width = int(codes.max(initial=0)) + 1
+    base = int(starts[0]) // grid.cell_bytes * width if len(starts) else 0
+    places, sums = [], []
+    while len(starts):  # each time the part of every stretch in its first cell: most lie in one
+        cells = starts // grid.cell_bytes
+        high = np.minimum(ends, (cells + 1) * grid.cell_bytes)
+        places.append(cells * width + codes - base)
+        sums.append(high - starts)
+        more = np.flatnonzero(high < ends)
+        starts, ends, codes = high[more], ends[more], codes[more]
+    empty = [np.empty(0, np.int64)]
     # no larger than cells times states of a run; sums are below 2^53, so that floats hold them exactly
-    base = int(first[0]) * width if len(first) else 0
-    dense = np.bincount(cells * width + codes[owner] - base, high - low).astype(np.int64)
+    dense = np.bincount(np.concatenate(places or empty), np.concatenate(sums or empty)).astype(np.int64)
     keys = np.flatnonzero(dense)
     return Pieces((keys + base) // width, (keys + base) % width, dense[keys])

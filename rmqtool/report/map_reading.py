@@ -59,7 +59,8 @@ class _Making:
     segment: Segment
 
     def __call__(self, run: Records) -> Both:
-        return Both(self.accounts(run), self.shaping(run, self.segment))
+        account = self.accounts(run)
+        return Both(account, self.shaping(run, self.segment, account.placed))
 
 
 def share_the_pass(run: Verification, found: SegmentMap, taken: Callable[[RunShape], object]) -> None:

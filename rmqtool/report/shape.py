@@ -9,29 +9,33 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from formats.commitlog import SysFlag
 from rmqtool.query.stats.groups import Groups
 from rmqtool.report.cells import TOPICS_FROM, Grid, Pieces, State, pieces, stretches
-from rmqtool.scan.fields import CrcState, Field
+from rmqtool.scan.fields import CrcState, DispatchColumn, Field
 from rmqtool.scan.table import to_batch
 
 if TYPE_CHECKING:
     from typing import Any
 
     import numpy.typing as npt
-    import pyarrow as pa
 
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.lanes import Placed
     from rmqtool.store.segments import Segment
 
     Ints = npt.NDArray[np.int64]
+    Topics = tuple[list[str | None], Ints]
+    """names, and for each record the number of its own"""
 
 SECOND = 1000
 _BASE = 2000
 """bytes of a shape without its columns, about"""
+_LOWEST = np.iinfo(np.int64).min
 _NEAR = 1 << 12
 """seconds between the first and the last message of a run that are counted without sorting"""
 
@@ -67,8 +71,7 @@ class RunShape:
     @property
     def nbytes(self) -> int:
         """Memory, about."""
-        summed = 0 if self.sums is None else int(self.sums.nbytes)
-        return _BASE + self.drawn.nbytes + 100 * len(self.topics) + summed
+        return _BASE + self.drawn.nbytes + 200 * len(self.topics)
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,13 @@ class Shaping:
     cells: int
     summed: bool = False
 
-    def __call__(self, run: Records, segment: Segment) -> RunShape:
-        """Of a run of records, which is not empty."""
+    def __call__(self, run: Records, segment: Segment, placed: Placed | None = None) -> RunShape:
+        """Of a run of records, which is not empty. placed: records of it by queue, where that is known."""
         rows = run.rows
-        kernels = self.kernels
-        batch = to_batch(run, base=segment.base, path=segment.file.shown, kernels=kernels, columns=("topic",))
-        coded = pc.dictionary_encode(batch["topic"], null_encoding="encode")
+        names, which = self._topics(run) if placed is None else _placed_topics(placed, len(rows))
+        if len(which) != len(rows):  # half messages, or topics that are not UTF-8
+            names, which = self._topics(run)
         starts, sizes = rows[:, Field.POSITION].copy(), rows[:, Field.STORE_SIZE]
-        which = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         codes = TOPICS_FROM + which
         codes[rows[:, Field.CRC_STATE] == CrcState.BAD] = State.BAD_CRC
         ends, times = starts + sizes, rows[:, Field.STORE_TIMESTAMP]
@@ -97,30 +99,50 @@ class Shaping:
             len(rows),
             int(times.min()),
             int(times.max()),
-            coded.dictionary.to_pylist(),
+            names,
             drawn,
         )
-        return _with_sums(shape, rows, coded.dictionary, which, segment.base) if self.summed else shape
+        return _with_sums(shape, rows, which, segment.base) if self.summed else shape
+
+    def _topics(self, run: Records) -> Topics:
+        batch = to_batch(run, base=None, path="", kernels=self.kernels, columns=("topic",))
+        coded = pc.dictionary_encode(batch["topic"], null_encoding="encode")
+        return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _with_sums(shape: RunShape, rows: Ints, names: pa.Array, which: Ints, base: int) -> RunShape:
+def _placed_topics(placed: Placed, records: int) -> Topics:
+    """Topics of all records, where each was placed; else of none."""
+    columns = placed.columns
+    if columns.shape != (len(DispatchColumn), records):
+        return [], columns[0, :0]
+    lanes = columns[DispatchColumn.LANE]
+    used = np.flatnonzero(np.bincount(lanes)).tolist()
+    numbers = {placed.keys[lane][0]: 0 for lane in used}
+    numbers = {name: number for number, name in enumerate(numbers)}
+    by_lane = np.zeros(used[-1] + 1, np.int64)
+    by_lane[used] = [numbers[placed.keys[lane][0]] for lane in used]
+    return list(numbers), by_lane[lanes]
+
+
+def _with_sums(shape: RunShape, rows: Ints, which: Ints, base: int) -> RunShape:
     """Adds the sums, which need no batch: columns of the rows by the number of each record's topic.
 
     Sums of a run are below 2^53, so that floats hold them exactly.
     """
     sizes, times = rows[:, Field.STORE_SIZE].copy(), rows[:, Field.STORE_TIMESTAMP].copy()
+    names = shape.topics
     count = len(names)
 
     def summed(values: Ints) -> Ints:
         return np.bincount(which, values, count).astype(np.int64)
 
     def most(values: Ints) -> Ints:
-        found = np.full(count, np.iinfo(np.int64).min)
+        found = np.full(count, _LOWEST)
         np.maximum.at(found, which, values)
         return found
 
     by_topic = Groups(("topic",)).part(
-        topic=names,
+        topic=pa.array(names, pa.string()),
         messages=np.bincount(which, minlength=count).astype(np.int64),
         bytes=summed(sizes),
         body_bytes=summed(np.maximum(rows[:, Field.BODY_LENGTH], 0)),
@@ -133,7 +155,7 @@ def _with_sums(shape: RunShape, rows: Ints, names: pa.Array, which: Ints, base: 
     largest = {
         "physical_offset": base + int(rows[at, Field.POSITION]),
         "store_size": int(sizes[at]),
-        "topic": names[int(which[at])].as_py(),
+        "topic": names[int(which[at])],
     }
     return replace(shape, volume=_volume(times, sizes), sums=by_topic, largest=largest)
 
