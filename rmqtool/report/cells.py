@@ -1,7 +1,6 @@
 """The bytes of a segment in a fixed number of cells: how many bytes of each cell are in which state.
 
-Everything is in columns: a run of thousands of records becomes a few stretches, a stretch as many pieces as
-it touches cells.
+Everything is in columns: a stretch of bytes, such as a record, becomes as many pieces as it touches cells.
 """
 
 from __future__ import annotations
@@ -92,15 +91,6 @@ class Pieces:
     def nbytes(self) -> int:
         """Memory."""
         return self.cells.nbytes + self.codes.nbytes + self.sums.nbytes
-
-
-def stretches(starts: Ints, ends: Ints, codes: Ints) -> tuple[Ints, Ints, Ints]:
-    """Neighbours of one state joined. starts, ends: in order and apart from each other."""
-    if not len(starts):
-        return starts, ends, codes
-    first = np.flatnonzero(np.r_[True, (codes[1:] != codes[:-1]) | (starts[1:] != ends[:-1])])
-    last = np.r_[first[1:], len(starts)] - 1
-    return starts[first], ends[last], codes[first]
 
 
 def pieces(starts: Ints, ends: Ints, codes: Ints, grid: Grid) -> Pieces:

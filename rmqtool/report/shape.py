@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from formats.commitlog import SysFlag
 from rmqtool.query.stats.groups import Groups
-from rmqtool.report.cells import TOPICS_FROM, Grid, Pieces, State, pieces, stretches
+from rmqtool.report.cells import TOPICS_FROM, Grid, Pieces, State, pieces
 from rmqtool.scan.fields import CrcState, DispatchColumn, Field
 from rmqtool.scan.table import to_batch
 
@@ -92,7 +92,7 @@ class Shaping:
         codes = TOPICS_FROM + which
         codes[rows[:, Field.CRC_STATE] == CrcState.BAD] = State.BAD_CRC
         ends, times = starts + sizes, rows[:, Field.STORE_TIMESTAMP]
-        drawn = pieces(*stretches(starts, ends, codes), Grid.of(segment.size, self.cells))
+        drawn = pieces(starts, ends, codes, Grid.of(segment.size, self.cells))
         shape = RunShape(
             int(starts[0]),
             int(ends[-1]),
@@ -163,8 +163,10 @@ def _with_sums(shape: RunShape, rows: Ints, which: Ints, base: int) -> RunShape:
 def _volume(times: Ints, sizes: Ints) -> Volume:
     """By seconds."""
     seconds = times // SECOND
-    low = int(seconds.min())
-    if int(seconds.max()) - low < _NEAR:
+    low, high = int(seconds.min()), int(seconds.max())
+    if low == high:  # as usual
+        return Volume(seconds[:1], np.array([len(seconds)]), np.array([int(sizes.sum())]))
+    if high - low < _NEAR:
         at = seconds - low
         messages = np.bincount(at)
         there = np.flatnonzero(messages)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.report.cells import ALL_CELLS, LEAST_CELLS, MOST_CELLS, Grid, cells_for, pieces, stretches
+from rmqtool.report.cells import ALL_CELLS, LEAST_CELLS, MOST_CELLS, Grid, cells_for, pieces
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90), st.integers(0, 4)), max_size=40)
 """of stretches: bytes in front, length, state"""
@@ -41,16 +41,6 @@ def test_pieces_are_what_counting_bytes_gives(lengths, size, most):
     keys = list(zip(found.cells.tolist(), found.codes.tolist(), strict=True))
     assert len(set(keys)) == len(keys)
     assert dict(zip(keys, found.sums.tolist(), strict=True)) == byte_by_byte(starts, ends, codes, grid)
-
-
-@given(LENGTHS, st.integers(1, 3000), st.integers(1, 70))
-def test_joined_neighbours_are_the_same_bytes(lengths, size, most):
-    starts, ends, codes = laid_out(lengths)
-    grid = Grid.of(size, most)
-    joined = stretches(starts, ends, codes)
-    assert byte_by_byte(*joined, grid) == byte_by_byte(starts, ends, codes, grid)
-    follows = (joined[0][1:] == joined[1][:-1]) & (joined[2][1:] == joined[2][:-1])
-    assert not follows.any()
 
 
 @given(st.integers(0, 1 << 40), st.integers(1, MOST_CELLS))
