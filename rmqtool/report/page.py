@@ -162,7 +162,8 @@ def _line(row: Row, note: str) -> Markup:
 
 def _strip(at: int, row: Row, coloured: dict[str, str]) -> Iterator[Markup]:
     label = f"{row['path']}: {number(row['records'])} records, {number(row['damaged_bytes'])} bytes damaged"
-    mark = f" · {number(row['findings'])} findings" if row["findings"] else ""
+    found = row["findings"]
+    mark = f" · {number(found)} finding{'' if found == 1 else 's'}" if found else ""
     yield tag("div", number(row["segment"]), class_="off")
     yield tag(
         "button",
