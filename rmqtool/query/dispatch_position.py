@@ -1,4 +1,4 @@
-"""How far the log has been dispatched: the end of the last record that a queue knows; what waits behind it."""
+"""How far the log has been dispatched: to the end of the last record that a queue knows."""
 
 from __future__ import annotations
 
