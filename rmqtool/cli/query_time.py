@@ -95,7 +95,8 @@ def command(
         for batch, more in query.batches(out.columns):
             out.write(batch, more)
         out.finish({"topic": topic, "queue_id": number, **query.summary()})
+        notes = list(query.notes())
     say_queues(context, opened, topic, view)
-    for note in query.notes():
+    for note in notes:
         context.console.note(note)
     return answer_code(out.messages, query.not_covered())

@@ -13,6 +13,7 @@ from rmqtool.store.releases import RELEASES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.existing import ExistingDamage
     from rmqtool.recovery.outcome import Outcome
 
@@ -35,6 +36,7 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
     if verdict is Verdict.SAFE:
         late = sum(one.messages for one in outcomes[0].lags)
         more = f" {_many(late, 'message')} will be readable once the queues have caught up." if late else ""
+        more += "".join(f" But {_table(found.paths[0])} are missing already." for found in _unknown(outcomes))
         return f"Safe to start: nothing is lost, and no queue offset will be reused.{more}"
     if verdict is Verdict.DAMAGED:
         worst = max((one.already_damaged for one in outcomes), key=lambda one: (one.messages, one.bytes))
@@ -46,6 +48,12 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
     reasons = list(_reasons(bad)) or list(_gravest(bad))[:2]
     reasons += [f"not read: {_some(bad.not_looked_at)}"] if bad.not_looked_at else []
     return f"DO NOT START: {given}{'; '.join(reasons)}."
+
+
+def _unknown(outcomes: Sequence[Outcome]) -> list[Consequence]:
+    """What a start cannot lose any more; of stores that begin without it nobody can tell that they had it."""
+    found = (found for one in outcomes for found in one.consequences if found.code == "DR-OFFSETS-UNKNOWN")
+    return list(found)[:1]
 
 
 def _damage(damage: ExistingDamage) -> str:

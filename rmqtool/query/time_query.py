@@ -154,7 +154,7 @@ class TimeQuery:
         return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
 
     def notes(self) -> Iterator[str]:
-        """What people should know about the answer."""
+        """What people should know about the answer. As long as the view is open."""
         exact, broker = self.exact.queue_offset, self.by_broker
         if exact is None:
             side = "after" if self.boundary is Boundary.LOWER else "before"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from formats.consumequeue import BatchUnit, Unit
+from formats.consumequeue import EXT_MIN_SIZE, BatchUnit, Unit
 from formats.dledger import IndexUnit
 from formats.primitives import sizeof
 from rmqtool.store.index_geometry import IndexGeometry, Source, index_geometry, try_geometry
@@ -49,7 +49,7 @@ UNIT_SIZES = {
 
 _SMALLEST = {
     FileKind.COMMITLOG: 91,
-    FileKind.CONSUMEQUEUE_EXT: 20,
+    FileKind.CONSUMEQUEUE_EXT: EXT_MIN_SIZE,
     FileKind.TIMERLOG: 52,
     FileKind.COMPACTION_LOG: 91,
     FileKind.DLEDGER_DATA: 48,

@@ -190,3 +190,12 @@ def test_a_message_is_counted_once_as_a_record_and_as_what_its_entry_leads_to(
         store.patch(path, store.read(path).index(b"TagA", position), bytes(4))
     reported = json.loads(rmq("doctor", store.root, "--full", "--json", "--as-version", "5.3.3").stdout)
     assert reported["already_damaged"]["messages"] == 1
+
+
+def test_the_headline_says_that_consumer_offsets_are_missing(fresh_golden):
+    root = fresh_golden("b533-full").path
+    assert "missing" not in rmq("doctor", root).stdout.split("\n\n")[0]
+    for name in ("consumerOffset.json", "consumerOffset.json.bak"):
+        (root / "config" / name).unlink()
+    headline = " ".join(rmq("doctor", root).stdout.split("\n\n")[0].split())
+    assert "consumer offsets (config/consumerOffset.json) are missing already" in headline
