@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from rmqtool.check.catalogue.numbered import of_many
 from rmqtool.recovery.consequences.behaviours import BEHAVIOURS
 from rmqtool.recovery.consequences.catalogue import AREAS
 
@@ -43,7 +44,7 @@ def page() -> str:
         parts.append("| --- | --- | --- | --- | --- |\n")
         for entry in sorted(entries, key=lambda one: one.code):
             anchor = f'<a id="{entry.anchor}"></a>`{entry.code}`'
-            cells = (anchor, entry.severity, _shown(entry.sentence), entry.hint, entry.releases)
+            cells = (anchor, entry.severity, _shown(of_many(entry.sentence)), entry.hint, entry.releases)
             parts.append("| " + " | ".join(cells) + " |\n")
         parts.append("\n")
     parts.append(BEHAVIOUR)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rmqtool.check.catalogue.numbered import filled, of_many
 from rmqtool.cli.commands import COMMANDS
 from rmqtool.recovery.consequences.behaviours import BEHAVIOURS
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
+from rmqtool.recovery.consequences.consequence import consequence
 from tests.helpers import assert_page_is_current
 
 if TYPE_CHECKING:
@@ -46,3 +48,13 @@ def test_every_behaviour_and_every_code_has_its_place() -> None:
     wanted += [f"seen-{n}" for n in range(1, 20)]
     assert [name for name in named if not name.startswith("more-")] == wanted
     assert {code for row in BEHAVIOURS for code in row.codes} == set(CATALOGUE)
+
+
+def test_one_is_no_plural() -> None:
+    assert consequence("DR-INDEX-DROPPED", count=1, offset=0).message.startswith("1 index file is deleted")
+    assert consequence("DR-INDEX-DROPPED", count=2, offset=0).message.startswith("2 index files are deleted")
+    for entry in CATALOGUE.values():
+        names = {name for _, name, _, _ in Formatter().parse(of_many(entry.sentence)) if name}
+        one = filled(entry.sentence, dict.fromkeys(names, 1))
+        plural = r"\b1 (\w+ ){0,3}(entries|records|messages|names|ranges|timers|topics|files)\b"
+        assert not re.search(plural, one), one

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from rmqtool.check.catalogue import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SHOW = "rmqtool show STORE OFFSET shows the record, its consume queue entry and its index entries"
-
-_NUMBERED = re.compile(r"\{(\w+):([^{}|]*)\|([^{}|]*)\}")
 
 
 class Severity(StrEnum):
@@ -41,14 +40,12 @@ class Code:
 
     def filled(self, facts: Mapping[str, Any]) -> str:
         """The sentence with these facts in it."""
-        return _NUMBERED.sub(
-            lambda found: found[2] if str(facts.get(found[1])) == "1" else found[3], self.sentence
-        ).format_map(facts)
+        return numbered.filled(self.sentence, facts)
 
     @property
     def of_many(self) -> str:
         """The sentence with its facts in braces, as it is about several."""
-        return _NUMBERED.sub(r"\3", self.sentence)
+        return numbered.of_many(self.sentence)
 
     @property
     def anchor(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.check.catalogue.numbered import filled
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.store.names import escape_name, topic_keys
 
@@ -46,4 +47,4 @@ def consequence(code: str, *paths: str, **facts: Any) -> Consequence:
     """One of the catalogue; its sentence must find all its facts, or `KeyError`."""
     entry = CATALOGUE[code]
     shown = facts | {name: escape_name(facts[name]) for name in ("topic",) if name in facts}
-    return Consequence(code, entry.severity, entry.sentence.format_map(shown), paths, facts)
+    return Consequence(code, entry.severity, filled(entry.sentence, shown), paths, facts)

@@ -18,25 +18,27 @@ LOG = (
     Entry(
         "DR-MESSAGES-LOST",
         E,
-        "{messages} intact messages ({bytes} bytes) behind {offset} are given up",
+        "{messages} intact {messages:message|messages} ({bytes} bytes) behind {offset} {messages:is|are} "
+        "given up",
         _COPY + "; rmqtool dump STORE lists them",
     ),
     Entry(
         "DR-SEGMENTS-DELETED",
         E,
-        "{count} files of the log behind {offset} are deleted, with messages in them",
+        "{count} {count:file|files} of the log behind {offset} {count:is|are} deleted, with messages in them",
         _COPY,
     ),
     Entry(
         "DR-LOOKAHEAD-DELETED",
         N,
-        "{count} files of the log behind {offset} are deleted; no message is in them",
+        "{count} {count:file|files} of the log behind {offset} {count:is|are} deleted; no message is in them",
         "nothing to do: the broker makes files ahead",
     ),
     Entry(
         "DR-QUEUES-DESTROYED",
         E,
-        "commitlog/ holds no file: is the disk mounted? A start would delete all {count} consume queue files",
+        "commitlog/ holds no file: is the disk mounted? A start would delete all {count} consume queue "
+        "{count:file|files}",
         "mount it, or give its place with --commitlog or --store-config; commitlog/ must not be empty",
     ),
     Entry(
@@ -49,7 +51,8 @@ LOG = (
     Entry(
         "DR-EMPTY-FILE-DELETED",
         N,
-        "{count} last files without any byte are deleted, whatever their names",
+        "{count} last {count:file without any byte is deleted, whatever its name|files without any byte are "
+        "deleted, whatever their names}",
         "nothing to do",
         "5.1.3 and later",
     ),
@@ -76,36 +79,37 @@ LOG = (
     Entry(
         "DR-BAD-BODIES",
         W,
-        "{count} records have a body that does not match its CRC, first at {offset}: recovery does not reach "
-        "them",
+        "{count} {count:record has|records have} a body that does not match its CRC, first at {offset}: "
+        "recovery does not reach them",
         "rmqtool recover STORE puts tombstones in their places",
     ),
     Entry(
         "DR-DISPLACED",
         W,
-        "{count} records state another offset than where they lie, first at {offset}: the broker takes them, "
-        "and uses the offset that they state",
+        "{count} {count:record states another offset than where it lies|records state another offset than "
+        "where they lie}, first at {offset}: the broker takes them, and uses the offset that they state",
         "were files renamed, exchanged or reused? rmqtool verify STORE says which",
     ),
     Entry(
         "DR-TORN-PROPERTIES",
         W,
-        "{count} records have zero bytes in topic or properties, or a topic that is not UTF-8, first at "
-        "{offset}: the broker takes them as they are",
+        "{count} {count:record has|records have} zero bytes in topic or properties, or a topic that is not "
+        "UTF-8, first at {offset}: the broker takes them as they are",
         "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(
         "DR-UNREAD-DAMAGE",
         W,
-        "{count} ranges ({bytes} bytes) in files that recovery does not look at are not records, first at "
-        "{offset}: an abnormal start, or one without queues, ends the log there",
+        "{count} {count:range|ranges} ({bytes} bytes) in files that recovery does not look at {count:is not "
+        "a record|are not records}, first at {offset}: an abnormal start, or one without queues, ends the "
+        "log there",
         "rmqtool verify STORE lists them",
     ),
     Entry(
         "DR-FILLER-HIDES",
         W,
-        "a filler stands where a record was: recovery and dispatching miss it and {messages} intact messages "
-        "behind it in the file",
+        "a filler stands where a record was: recovery and dispatching miss it and {messages} intact "
+        "{messages:message|messages} behind it in the file",
         "rmqtool dump STORE lists what lies behind it",
     ),
     Entry(
@@ -134,8 +138,8 @@ LOG = (
     Entry(
         "DR-DISPATCHED",
         N,
-        "{messages} messages are handed to queues and index during the start, and {units} consume "
-        "queue entries are built",
+        "{messages} {messages:message is|messages are} handed to queues and index during the start, and "
+        "{units} consume queue {units:entry is|entries are} built",
         "nothing to do",
     ),
     Entry(
@@ -148,20 +152,21 @@ LOG = (
     Entry(
         "DR-UNPADDED-NAME",
         N,
-        "{count} names of segments do not have 20 digits: the broker loads them by their number",
+        "{count} {count:name of a segment does|names of segments do} not have 20 digits: the broker loads "
+        "{count:it by its|them by their} number",
         "tools that sort by name may not",
     ),
     Entry(
         "DR-LOCALE-NAMES",
         N,
-        "{count} names are written in the digits or the calendar of another locale",
+        "{count} {count:name is|names are} written in the digits or the calendar of another locale",
         "start brokers with the locale that wrote the store, or with none",
     ),
     Entry(
         "DR-POISON-HALF",
         W,
-        "{count} half messages cannot be checked, first at {offset}: unless they are done with, the check of "
-        "transactions fails at them again and again",
+        "{count} half {count:message|messages} cannot be checked, first at {offset}: unless {count:it "
+        "is|they are} done with, the check of transactions fails at them again and again",
         "rmqtool show STORE OFFSET shows the record",
     ),
 )
@@ -170,7 +175,7 @@ INDEX = (
     Entry(
         "DR-INDEX-DROPPED",
         N,
-        "{count} index files are deleted and built again from {offset} on",
+        "{count} index {count:file is|files are} deleted and built again from {offset} on",
         "nothing to do",
     ),
     Entry(

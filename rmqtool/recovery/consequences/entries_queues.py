@@ -12,7 +12,7 @@ QUEUES = (
     Entry(
         "DR-QUEUE-CUT",
         E,
-        "{topic}/{queue_id} loses its last {count} entries{when}: it ends at {end} instead of "
+        "{topic}/{queue_id} loses its last {count} {count:entry|entries}{when}: it ends at {end} instead of "
         "{before}, and new messages get these offsets again",
         "copy the store before the start",
     ),
@@ -26,29 +26,31 @@ QUEUES = (
     Entry(
         "DR-MISPLACED",
         E,
-        "{topic}/{queue_id}: {count} entries are written at other slots than their messages have",
+        "{topic}/{queue_id}: {count} {count:entry is written at another slot than its message has|entries "
+        "are written at other slots than their messages have}",
         _VERIFY,
     ),
     Entry(
         "DR-BATCH-AS-PLAIN",
         W,
-        "this release knows no batch queues ({count} topics have them): it builds plain ones, in which a "
-        "batch takes one place whatever its queue offset is, and gives the offsets behind to new messages",
+        "this release knows no batch queues ({count} {count:topic has|topics have} them): it builds plain "
+        "ones, in which a batch takes one place whatever its queue offset is, and gives the offsets behind "
+        "to new messages",
         "start 5.0.0 or later on this store",
         "before 5.0.0",
     ),
     Entry(
         "DR-ASTRAY",
         E,
-        "{topic}/{queue_id}: {count} entries are built with the offset that a record states, not "
-        "where it lies",
+        "{topic}/{queue_id}: {count} {count:entry is|entries are} built with the offset that a record "
+        "states, not where it lies",
         "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(
         "DR-NOT-REBUILT",
         E,
-        "{topic}/{queue_id}: {count} messages from queue offset {start} on have no consume queue "
-        "entry, and the start builds none",
+        "{topic}/{queue_id}: {count} {count:message|messages} from queue offset {start} on {count:has|have} "
+        "no consume queue entry, and the start builds none",
         _VERIFY,
     ),
     Entry(
@@ -80,46 +82,49 @@ QUEUES = (
     Entry(
         "DR-WRONG-ENTRIES",
         W,
-        "{topic}/{queue_id}: {count} consume queue entries do not lead to the message of their queue offset: "
-        "consumers get nothing there, or messages of another queue",
+        "{topic}/{queue_id}: {count} consume queue {count:entry does not lead to the message of its|entries "
+        "do not lead to the message of their} queue offset: consumers get nothing there, or messages of "
+        "another queue",
         "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
     ),
     Entry(
         "DR-WRONG-TAGS",
         W,
-        "{topic}/{queue_id}: {count} consume queue entries do not have the tags code of their message: "
-        "consumers that filter by tag do not get it",
+        "{topic}/{queue_id}: {count} consume queue {count:entry does not have the tags code of its|entries "
+        "do not have the tags code of their} message: consumers that filter by tag do not get it",
         "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
     ),
     Entry(
         "DR-EXTENSION-CUT",
         E,
-        "{topic}/{queue_id}: {count} consume queue entries lead to extension units that the start takes "
-        "away; extension units of new messages get their addresses, and their tags decide who gets "
-        "the old messages",
+        "{topic}/{queue_id}: {count} consume queue {count:entry leads|entries lead} to extension units that "
+        "the start takes away; extension units of new messages get their addresses, and their tags decide "
+        "who gets the old messages",
         "copy the store before the start; rmqtool recover STORE writes the extension units again",
     ),
     Entry(
         "DR-DELAYED-AT-ONCE",
         W,
-        "{topic}/{queue_id}: {count} delayed messages from queue offset {start} on get consume queue entries "
-        "without their delivery time: they are delivered at once",
+        "{topic}/{queue_id}: {count} delayed {count:message|messages} from queue offset {start} on "
+        "{count:gets a consume queue entry|get consume queue entries} without their delivery time: they are "
+        "delivered at once",
         "rmqtool recover STORE writes the entries with their delivery times",
         "4.9.2 to 4.9.8",
     ),
     Entry(
         "DR-TIMERS-LOST",
         E,
-        "up to {count} timers that are not due yet are never delivered: their entries in the timer log are "
-        "gone, or the new timer wheel does not reach them",
+        "up to {count} {count:timer that is|timers that are} not due yet {count:is never delivered: its "
+        "entry in the timer log is|are never delivered: their entries in the timer log are} gone, or the "
+        "new timer wheel does not reach {count:it|them}",
         "bring timerlog, timerwheel and config/timercheck back from one backup; the messages stay",
         "5.0.0 and later",
     ),
     Entry(
         "DR-TIMERS-AGAIN",
         E,
-        "without config/timercheck up to {count} timers are put into the timer log again: those that were "
-        "delivered are delivered once more",
+        "without config/timercheck up to {count} {count:timer is|timers are} put into the timer log again: "
+        "those that were delivered are delivered once more",
         "bring config/timercheck back from a backup",
         "5.0.0 and later",
     ),
@@ -134,7 +139,8 @@ QUEUES = (
     Entry(
         "DR-SLOT-TAKEN",
         E,
-        "{topic}/{queue_id}: {count} messages get no consume queue entry, as others have their slots already",
+        "{topic}/{queue_id}: {count} {count:message gets no consume queue entry, as another has its "
+        "slot|messages get no consume queue entry, as others have their slots} already",
         _VERIFY,
     ),
     Entry(
@@ -148,8 +154,8 @@ QUEUES = (
     Entry(
         "DR-LMQ-SKIPPED",
         W,
-        "{count} messages name more queues than they have offsets for: those queues get no consume "
-        "queue entry, and their later entries lie too low",
+        "{count} {count:message names more queues than it has|messages name more queues than they have} "
+        "offsets for: those queues get no consume queue entry, and their later entries lie too low",
         "names without %LMQ% do not belong in INNER_MULTI_DISPATCH",
         "4.9.3 and later",
     ),

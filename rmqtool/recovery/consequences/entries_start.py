@@ -94,7 +94,7 @@ REFUSALS = (
     Entry(
         "DR-REFUSED-LATE",
         E,
-        "the broker refuses only after recovery: {count} files are gone by then",
+        "the broker refuses only after recovery: {count} {count:file is|files are} gone by then",
         "copy the store before anybody tries again",
     ),
     Entry(
@@ -112,7 +112,8 @@ REFUSALS = (
     Entry(
         "DR-SECOND-START",
         E,
-        "before it asks for the lock, a second start deletes {count} files of the running broker",
+        "before it asks for the lock, a second start deletes {count} {count:file|files} of the running "
+        "broker",
         "stop the running broker first",
     ),
 )
@@ -146,7 +147,8 @@ START = (
     Entry(
         "DR-UNREAD-FILES",
         N,
-        "recovery does not look at the {count} files before {offset}: damage in them stays unnoticed",
+        "recovery does not look at the {count} {count:file|files} before {offset}: damage in them stays "
+        "unnoticed",
         "rmqtool verify STORE reads them",
     ),
     Entry(
@@ -230,15 +232,16 @@ TABLES = (
     Entry(
         "DR-BATCH-TOPICS-UNKNOWN",
         E,
-        "there is no topic table: batch queues (of {count} topics) are of the wrong kind to a broker that "
-        "does not know their topics, and it refuses them",
+        "there is no topic table: batch queues (of {count} {count:topic|topics}) are of the wrong kind to a "
+        "broker that does not know their topics, and it refuses them",
         "put topics.json back, or let rmqtool recover STORE make one",
         "5.0.0 and later",
     ),
     Entry(
         "DR-TOPICS-UNKNOWN",
         N,
-        "there is no topic table, though {count} topics have data: the broker does not know them",
+        "there is no topic table, though {count} {count:topic has data: the broker does not know it|topics "
+        "have data: the broker does not know them}",
         "put topics.json back: brokers that create topics by themselves use default settings for them",
     ),
     Entry(

@@ -11,7 +11,7 @@ __all__ = ["Entry", "Severity"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Severity, sentence (facts of the consequence in braces), what to do next, releases that behave so.
+    """Severity, sentence (with facts, as `check.catalogue.numbered` has it), what to do next, releases.
 
     `error`: the start costs something, or there is none; the store is not safe to start. `warning`: nothing
     is lost by the start itself, but something will be missed. `note`: worth knowing.
