@@ -434,6 +434,20 @@ def test_a_broker_that_ran_has_written_offsets(tmp_path: Path) -> None:
     assert "DR-OFFSETS-UNKNOWN" not in codes(start(root))
 
 
+@shows("DR-DELAY-OFFSETS-UNKNOWN")
+def test_delay_levels_without_offsets_begin_again(tmp_path: Path) -> None:
+    log = filled(2)
+    for number in range(3):
+        log.put("SCHEDULE_TOPIC_XXXX", b"later", {"DELAY": "3", "REAL_TOPIC": "T", "REAL_QID": f"{number}"})
+    root = write(tmp_path, log)
+    (root / "config").mkdir()
+    (root / "config" / "topics.json").write_text('{"topicConfigTable":{},"dataVersion":{}}')
+    (found,) = of(start(root), "DR-DELAY-OFFSETS-UNKNOWN")
+    assert (found.severity, found.facts["messages"]) == ("warning", 3)
+    (root / "config" / "delayOffset.json.bak").write_text('{"offsetTable":{}}')
+    assert "DR-DELAY-OFFSETS-UNKNOWN" not in codes(start(root))
+
+
 def test_an_empty_table_counts_what_its_backup_would_have_had(tmp_path: Path) -> None:
     root = write(tmp_path, filled(3))
     (root / "config").mkdir()

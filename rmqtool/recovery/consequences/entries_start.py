@@ -251,4 +251,11 @@ TABLES = (
         "consumer groups have no offsets here and start over where their clients say",
         "put consumerOffset.json back, from a slave or a copy, before the first start writes an empty one",
     ),
+    Entry(
+        "DR-DELAY-OFFSETS-UNKNOWN",
+        W,
+        "there is a topic table, but no {path} and no .bak of it: each delay level begins at its first "
+        "entry, and delayed messages ({messages} in the queues) that were delivered are delivered once more",
+        "put delayOffset.json back, from a slave or a copy, before the first start writes another one",
+    ),
 )

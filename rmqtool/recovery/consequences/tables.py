@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.load import queue_directories
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
@@ -47,6 +48,7 @@ def tables(scene: FindingContext) -> Iterator[Consequence]:
         yield from _table(store, one, name)
     yield from _no_topics(scene)
     yield from _no_offsets(store)
+    yield from _no_delay_offsets(scene)
 
 
 def _table(store: Store, one: ConfigOutcome, name: str) -> Iterator[Consequence]:
@@ -112,3 +114,17 @@ def _no_offsets(store: Store) -> Iterator[Consequence]:
         paths = [f"config/{name}" for name in _OFFSETS]
         if there.isdisjoint(paths):
             yield consequence("DR-OFFSETS-UNKNOWN", paths[0], path=paths[0])
+
+
+def _no_delay_offsets(scene: FindingContext) -> Iterator[Consequence]:
+    """A level without an offset begins at 0 (`ScheduleMessageService#start`)."""
+    store, path = scene.start.store, "config/delayOffset.json"
+    there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
+    if scene.start.plan is None or "config/topics.json" not in there or path in there:
+        return
+    if databases_of_tables(store):
+        return
+    queues = [queue for (topic, _), queue in scene.start.queues.items() if topic == SCHEDULE_TOPIC]
+    messages = sum(max(queue.max_offset - queue.min_offset, 0) for queue in queues)
+    if messages:
+        yield consequence("DR-DELAY-OFFSETS-UNKNOWN", path, path=path, messages=messages)
