@@ -68,6 +68,7 @@ BEHAVIOURS = (
             "DR-REFUSE-CONFIG",
             "DR-TOPICS-UNKNOWN",
             "DR-OFFSETS-UNKNOWN",
+            "DR-DELAY-OFFSETS-UNKNOWN",
             "DR-BATCH-TOPICS-UNKNOWN",
         ),
     ),
