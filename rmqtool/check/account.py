@@ -141,7 +141,7 @@ class RunAccounts:
             lanes = StretchedLanes(how.kernels, BATCH_ROWS)
             self._lanes: Lanes = lanes
             if how.summed:
-                self.sound = SoundRuns(how.kernels, Check.VERIFY, DAY_MS, lanes)
+                self.sound = SoundRuns(how.kernels, Check.VERIFY, lanes)
         else:
             self._lanes = Lanes(how.kernels, BATCH_ROWS, how.levels)
 

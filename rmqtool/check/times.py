@@ -13,6 +13,7 @@ import numpy as np
 
 from rmqtool.check.findings import about
 from rmqtool.scan.fields import Field
+from rmqtool.scan.sound import MOST_APART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Wrong = tuple[Segment, Rows, int | None]
     """the row of a record, and the time of the one before"""
 
-DAY_MS = 86_400_000
+DAY_MS = MOST_APART
 """a record that lies further than this outside of its neighbours' times has a wrong store time"""
 
 _SHORT = 64

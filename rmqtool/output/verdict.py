@@ -13,7 +13,6 @@ from rmqtool.store.releases import RELEASES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.existing import ExistingDamage
     from rmqtool.recovery.outcome import Outcome
 
@@ -36,7 +35,7 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
     if verdict is Verdict.SAFE:
         late = sum(one.messages for one in outcomes[0].lags)
         more = f" {_many(late, 'message')} will be readable once the queues have caught up." if late else ""
-        more += "".join(f" But {_table(found.paths[0])} are missing already." for found in _unknown(outcomes))
+        more += "".join(f" But {_table(path)} are missing already." for path in _unknown(outcomes))
         return f"Safe to start: nothing is lost, and no queue offset will be reused.{more}"
     if verdict is Verdict.DAMAGED:
         worst = max((one.already_damaged for one in outcomes), key=lambda one: (one.messages, one.bytes))
@@ -50,10 +49,10 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
     return f"DO NOT START: {given}{'; '.join(reasons)}."
 
 
-def _unknown(outcomes: Sequence[Outcome]) -> list[Consequence]:
-    """What a start cannot lose any more; of stores that begin without it nobody can tell that they had it."""
-    found = (found for one in outcomes for found in one.consequences if found.code == "DR-OFFSETS-UNKNOWN")
-    return list(found)[:1]
+def _unknown(outcomes: Sequence[Outcome]) -> list[str]:
+    """Tables that a start cannot lose any more; of stores without them nobody can tell that they had any."""
+    found = (found for one in outcomes for found in one.consequences if found.code in _UNKNOWN)
+    return list(dict.fromkeys(one.paths[0] for one in found))
 
 
 def _damage(damage: ExistingDamage) -> str:
@@ -154,6 +153,7 @@ def _table(path: str) -> str:
     return f"{what} ({escape_name(path)})"
 
 
+_UNKNOWN = ("DR-OFFSETS-UNKNOWN", "DR-DELAY-OFFSETS-UNKNOWN")
 _WAITING = {_DELAYED: "delayed messages", _TIMERS: "timers"}
 _LOADS = {
     "primary": "it is",

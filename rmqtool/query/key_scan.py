@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
 """columns by which a candidate is judged"""
-_DAY_MS = 86_400_000
 
 
 class Hashed(Protocol):
@@ -79,7 +78,7 @@ class KeyScan:
             offsets=(start, end),
             checks=Check.TEXT,
             options=self._reading,
-            passing=lambda kernels: RunsWithoutKeys(kernels, Check.TEXT, _DAY_MS, self._wanted.bits),
+            passing=lambda kernels: RunsWithoutKeys(kernels, Check.TEXT, self._wanted.bits),
         )
         for piece in scan_log(segments, how):
             content = piece.content

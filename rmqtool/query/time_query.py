@@ -159,9 +159,10 @@ class TimeQuery:
         if exact is None:
             side = "after" if self.boundary is Boundary.LOWER else "before"
             yield f"no message in the queue was stored at or {side} that time"
-            waiting = not_dispatched(self.store, self.view, self.reading)
-            if waiting is not None and self.boundary is Boundary.LOWER:
-                yield f"{waiting}: their times are not looked at"
+            if self.boundary is Boundary.LOWER:
+                waiting = not_dispatched(self.store, self.view, self.reading)
+                if waiting is not None:
+                    yield f"{waiting}: their times are not looked at"
         elif exact != broker:
             yield f"release {self.rules.version} would answer {broker}, by the records it is {exact}"
         if not self.exact.monotone:

@@ -102,7 +102,7 @@ class Diagnosis:
                 if scenario is None:
                     on_plan(release, plan)
 
-            outcome = conditions.start(self.store, release, scenario, planned)
+            outcome = conditions.start(release, scenario, planned)
             counted.finish()
             return outcome
 
@@ -116,10 +116,7 @@ class Diagnosis:
 
     def _shares(self, conditions: Conditions, wanted: Sequence[_Wanted]) -> list[int]:
         """What will be read for each start: nothing for one that shares another, as far as plans tell."""
-        plans = [
-            conditions.plan(self.store, *one) if one[1] is None or self._until is None else None
-            for one in wanted
-        ]
+        plans = [conditions.plan(*one) if one[1] is None or self._until is None else None for one in wanted]
         firsts = [plan.start_segment or 0 if plan is not None else 0 for plan in plans]
         fronts = ([one.file for one in self.store.segments if one.base < first] for first in firsts)
         return [
@@ -134,4 +131,6 @@ class Diagnosis:
             reading.done(count)
 
         timed = replace(reading, advance=advance)
-        return Conditions(settings_of(self.store), timed, probe(self.store.lock_path), self._look_back)
+        return Conditions(
+            self.store, settings_of(self.store), timed, probe(self.store.lock_path), self._look_back
+        )

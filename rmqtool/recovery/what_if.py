@@ -57,19 +57,20 @@ class _Begun:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What every start of one question has in common; settings are those of the store as it is.
+    """What every start of one question has in common: a store, with its settings as it is.
 
     The log is read once for all releases that the store gives no reason to start differently on it.
     """
 
+    store: Store
     settings: StartSettings
     reading: ReadOptions
     lock: LockState | None = None
     look_back: LookBack = field(default_factory=LookBack)
-    _known: dict[Scenario, list[_Known]] = field(default_factory=dict)
-    _begun: dict[Scenario, list[_Begun]] = field(default_factory=dict)
+    _known: dict[Scenario, list[_Known]] = field(default_factory=dict, init=False)
+    _begun: dict[Scenario, list[_Begun]] = field(default_factory=dict, init=False)
 
-    def plan(self, store: Store, release: str, scenario: Scenario | None = None) -> StartPlan | None:
+    def plan(self, release: str, scenario: Scenario | None = None) -> StartPlan | None:
         """What is known before the log is read; None also where the log is read for another release anyway.
 
         Files of queues are read for it, and once more by the start in a scenario.
@@ -80,7 +81,7 @@ class Conditions:
         if any(one.traits.are_those_of(wanted) for one in begun):
             return None
         traits = AskedTraits(wanted)
-        run = self._simulation(scenario.applied(store), wanted, scenario, traits)
+        run = self._simulation(scenario.applied(self.store), wanted, scenario, traits)
         plan = None
         with suppress(RefusedError, BudgetEndedError, NotCopiedError):
             plan = run.load()
@@ -90,7 +91,6 @@ class Conditions:
 
     def start(
         self,
-        store: Store,
         release: str,
         scenario: Scenario | None = None,
         on_plan: Callable[[StartPlan], object] | None = None,
@@ -108,7 +108,9 @@ class Conditions:
         traits = AskedTraits(wanted) if begun is None else begun.traits
         first = None if begun is None else begun.run
         if first is None:
-            first = self._simulation(scenario.applied(store), wanted, scenario, traits, again=scenario.twice)
+            first = self._simulation(
+                scenario.applied(self.store), wanted, scenario, traits, again=scenario.twice
+            )
         outcome = first.run(on_plan, self.look_back)
         if scenario.twice and outcome.starts is not None:
             lies = store_after(first.start, started=outcome.starts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -23,6 +24,9 @@ BLOCK = 128
 
 MOST_BYTES = 32 << 20
 """bytes that are checked before somebody can say that it is enough"""
+
+MOST_APART = 86_400_000
+"""milliseconds by which a store timestamp may differ from the one before: else it tells too little"""
 
 LEAST = 65
 """records of a run: what is fewer is looked at one by one"""
@@ -52,14 +56,11 @@ class Sound(Passed):
 Run = TypeVar("Run", bound=Passed)
 
 
-class Runs(Generic[Run]):
-    """Takes the records of one segment that have nothing to tell, up to the first that has.
+class Runs(ABC, Generic[Run]):
+    """Takes the records of one segment that have nothing to tell, up to the first that has."""
 
-    most: milliseconds by which a store timestamp may differ from the one before.
-    """
-
-    def __init__(self, kernels: Kernels, checks: Check, most: int) -> None:
-        self._kernels, self._checks, self._most = kernels, int(checks), most
+    def __init__(self, kernels: Kernels, checks: Check) -> None:
+        self._kernels, self._checks = kernels, int(checks)
         self._rows = np.empty((BLOCK, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
         self._sums = np.zeros(len(Sum), np.int64)
@@ -70,20 +71,20 @@ class Runs(Generic[Run]):
         found = self._made(self._sums.tolist())
         return found if found.records >= LEAST else None
 
+    @abstractmethod
     def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
         """Sums up."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _made(self, sums: list[int]) -> Run:
         """The run of these sums."""
-        raise NotImplementedError
 
 
 class SoundRuns(Runs[Sound]):
     """All of them, by their queues."""
 
-    def __init__(self, kernels: Kernels, checks: Check, most: int, lanes: StretchedLanes) -> None:
-        super().__init__(kernels, checks, most)
+    def __init__(self, kernels: Kernels, checks: Check, lanes: StretchedLanes) -> None:
+        super().__init__(kernels, checks)
         self._lanes = lanes
         self._keyed = np.zeros(3, np.int64)
 
@@ -94,7 +95,7 @@ class SoundRuns(Runs[Sound]):
             origin,
             place,
             self._checks,
-            self._most,
+            MOST_APART,
             self._rows,
             self._status,
             *self._lanes.state(),
@@ -115,8 +116,8 @@ class SoundRuns(Runs[Sound]):
 class RunsWithoutKeys(Runs[Passed]):
     """Those without a key of a sieve. bits: of the sieve, see `kernels.hashes.first_in_sieve`."""
 
-    def __init__(self, kernels: Kernels, checks: Check, most: int, bits: Bytes) -> None:
-        super().__init__(kernels, checks, most)
+    def __init__(self, kernels: Kernels, checks: Check, bits: Bytes) -> None:
+        super().__init__(kernels, checks)
         self._bits = bits
 
     def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
@@ -126,7 +127,7 @@ class RunsWithoutKeys(Runs[Passed]):
             origin,
             place,
             self._checks,
-            self._most,
+            MOST_APART,
             self._bits,
             self._rows,
             self._status,

@@ -17,7 +17,7 @@ from rmqtool.scan import sound
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.scan.conftest import compiled_kernels, python_kernels
-from tests.scan.test_reader import DAMAGE, SIZE
+from tests.scan.test_reader import DAMAGE, SIZE, write_harmed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,12 +67,7 @@ def test_sums_say_what_the_records_say(
     kernels: ModuleType = module()
     monkeypatch.setattr("rmqtool.check.verify.choose_kernels", lambda *_: kernels)
     for seed in range(2):
-        chance = np.random.default_rng(seed)
-        for one in sorted((whole / "commitlog").iterdir()):
-            data = bytearray(one.read_bytes())
-            if harm is not None:
-                harm(data, chance)
-            (tmp_path / "commitlog" / one.name).write_bytes(data[:SIZE])
+        write_harmed(whole, tmp_path, harm, seed)
         by_sums = [verified(tmp_path, jobs) for jobs in (1, 2)]
         with monkeypatch.context() as patch:
             patch.setattr(Accounting, "summed", False)

@@ -192,10 +192,13 @@ def test_a_message_is_counted_once_as_a_record_and_as_what_its_entry_leads_to(
     assert reported["already_damaged"]["messages"] == 1
 
 
-def test_the_headline_says_that_consumer_offsets_are_missing(fresh_golden):
+@pytest.mark.parametrize(
+    ("name", "what"), [("consumerOffset.json", "consumer offsets"), ("delayOffset.json", "delay offsets")]
+)
+def test_the_headline_says_that_offsets_are_missing(fresh_golden, name, what):
     root = fresh_golden("b533-full").path
     assert "missing" not in rmq("doctor", root).stdout.split("\n\n")[0]
-    for name in ("consumerOffset.json", "consumerOffset.json.bak"):
-        (root / "config" / name).unlink()
+    for one in (name, f"{name}.bak"):
+        (root / "config" / one).unlink()
     headline = " ".join(rmq("doctor", root).stdout.split("\n\n")[0].split())
-    assert "consumer offsets (config/consumerOffset.json) are missing already" in headline
+    assert f"{what} (config/{name}) are missing already" in headline

@@ -54,8 +54,8 @@ def compare(case: DamageCase, java_store: Callable[..., JavaStore]) -> None:
 def compare_twice(case: DamageCase, java_store: Callable[..., JavaStore]) -> None:
     """Started, stopped in order and started again."""
     with damaged_store(case) as store:
-        conditions = Conditions(settings_of(store), reading_for(store))
-        outcome = conditions.start(store, case.release, parse_scenario("start-twice", store))
+        conditions = Conditions(store, settings_of(store), reading_for(store))
+        outcome = conditions.start(case.release, parse_scenario("start-twice", store))
         before = {file.path for file in store.files} - {"abort"}
         with java_store(store.root, **case.settings) as java:
             assert java.loaded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from fixtures import logs
@@ -16,7 +15,7 @@ from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.check.test_sound import jumping_times
 from tests.scan.conftest import compiled_kernels, python_kernels
-from tests.scan.test_reader import DAMAGE, SIZE
+from tests.scan.test_reader import DAMAGE, SIZE, write_harmed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,12 +52,7 @@ def test_nothing_is_passed_over_that_is_wanted(
         monkeypatch.setattr(f"rmqtool.{user}.choose_kernels", lambda *_: module())
     (tmp_path / "commitlog").mkdir()
     for seed in range(2):
-        chance = np.random.default_rng(seed)
-        for one in sorted((whole / "commitlog").iterdir()):
-            data = bytearray(one.read_bytes())
-            if harm is not None:
-                harm(data, chance)
-            (tmp_path / "commitlog" / one.name).write_bytes(data[:SIZE])
+        write_harmed(whole, tmp_path, harm, seed)
         for topic in (None, logs.TOPICS[0]):
             for start, end in ((0, 2 * SIZE), (0, 200 * 300)):
                 passing = found(tmp_path, topic, start, end)

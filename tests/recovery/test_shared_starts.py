@@ -27,7 +27,7 @@ SCENARIOS = ("", "delete-consumequeue", "remove-abort", "start-twice", "set dupl
 
 
 def conditions(store: Store) -> Conditions:
-    return Conditions(settings_of(store), reading_for(store, quick()), NOBODY)
+    return Conditions(store, settings_of(store), reading_for(store, quick()), NOBODY)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_every_release_has_the_outcome_of_a_start_of_its_own(case: str) -> None:
         for text in SCENARIOS:
             scenario = parse_scenario(text, store) if text else None
             for release in reversed(behaviours(store.release.releases)):
-                own = replace(alone, _known={}).start(store, release, scenario)
-                assert shared.start(store, release, scenario) == own, (text, release)
+                own = replace(alone).start(release, scenario)
+                assert shared.start(release, scenario) == own, (text, release)
 
 
 def test_the_log_of_a_crash_is_read_once_for_all_releases(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_the_log_of_a_crash_is_read_once_for_all_releases(tmp_path: Path) -> Non
     how = replace(how, reading=replace(how.reading, advance=read.append))
     releases = list(behaviours(store.release.releases))
     assert len(releases) > 1
-    how.start(store, releases[-1])
+    how.start(releases[-1])
     once = sum(read)
     for release in releases[:-1]:
-        assert how.start(store, release).version == release
+        assert how.start(release).version == release
     assert sum(read) == once > 0
 
 

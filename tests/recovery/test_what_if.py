@@ -40,8 +40,8 @@ ZEROED = {"op": "fill", "path": "checkpoint", "offset": 0, "length": 24, "byte":
 
 
 def outcome_of(store: Store, release: str, scenario: str, lock: LockState | None = None) -> Outcome:
-    conditions = Conditions(settings_of(store), reading_for(store, quick()), lock)
-    return conditions.start(store, release, parse_scenario(scenario, store))
+    conditions = Conditions(store, settings_of(store), reading_for(store, quick()), lock)
+    return conditions.start(release, parse_scenario(scenario, store))
 
 
 def step_of(operation: dict[str, Any]) -> str | None:
@@ -174,8 +174,8 @@ def test_what_the_first_of_two_starts_did_is_told_once(damaged: Callable[[str], 
 def test_every_start_that_looks_back_tells_the_same(damaged: Callable[[str], Path]) -> None:
     """Files are read once for all starts; what was found in them counts for each."""
     store, release = opened(damaged, "v533-record-magic-flip-middle-mid-clean")
-    conditions = Conditions(settings_of(store), reading_for(store, quick()))
-    first, second = (conditions.start(store, release) for _ in range(2))
+    conditions = Conditions(store, settings_of(store), reading_for(store, quick()))
+    first, second = (conditions.start(release) for _ in range(2))
     assert "DR-UNREAD-DAMAGE" in {one.code for one in first.consequences}
     assert first.consequences == second.consequences
 

@@ -104,6 +104,16 @@ def stale(data: bytearray, chance: np.random.Generator) -> None:
 DAMAGE: list[Damage] = [flips, holes, garbage, shifted, nested, stale]
 
 
+def write_harmed(whole: Path, root: Path, harm: Damage | None, seed: int) -> None:
+    """The segments of a store into `commitlog` of another, damaged by a seed."""
+    chance = np.random.default_rng(seed)
+    for one in sorted((whole / "commitlog").iterdir()):
+        data = bytearray(one.read_bytes())
+        if harm is not None:
+            harm(data, chance)
+        (root / "commitlog" / one.name).write_bytes(data[:SIZE])
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("parts")
@@ -115,12 +125,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_parts_add_up_to_the_segment(whole: Path, tmp_path: Path, effort: int, harm: Damage | None) -> None:
     (tmp_path / "commitlog").mkdir()
     for seed in range(2 * effort):
-        chance = np.random.default_rng(seed)
-        for one in sorted((whole / "commitlog").iterdir()):
-            data = bytearray(one.read_bytes())
-            if harm is not None:
-                harm(data, chance)
-            (tmp_path / "commitlog" / one.name).write_bytes(data[:SIZE])
+        write_harmed(whole, tmp_path, harm, seed)
         expected, done = read(tmp_path)
         assert done == 2 * SIZE
         for jobs, part_bytes in ((2, PART), (3, 3000)):

@@ -17,7 +17,7 @@ from rmqtool.store.rocksdb import databases_of_tables
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.consequences.finding_context import FindingContext
@@ -47,8 +47,10 @@ def tables(scene: FindingContext) -> Iterator[Consequence]:
         name = by_name[one.path].path.removesuffix(".bak") if one.path in by_name else one.path
         yield from _table(store, one, name)
     yield from _no_topics(scene)
-    yield from _no_offsets(store)
-    yield from _no_delay_offsets(scene)
+    there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
+    if "config/topics.json" in there and not databases_of_tables(store):
+        yield from _no_offsets(there)
+        yield from _no_delay_offsets(scene, there)
 
 
 def _table(store: Store, one: ConfigOutcome, name: str) -> Iterator[Consequence]:
@@ -107,22 +109,17 @@ def _no_topics(scene: FindingContext) -> Iterator[Consequence]:
         yield consequence("DR-BATCH-TOPICS-UNKNOWN", *paths, count=len(batch))
 
 
-def _no_offsets(store: Store) -> Iterator[Consequence]:
+def _no_offsets(there: Collection[str]) -> Iterator[Consequence]:
     """`BrokerController` writes consumer offsets every five seconds, groups or not, and when it stops."""
-    there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
-    if "config/topics.json" in there and not databases_of_tables(store):
-        paths = [f"config/{name}" for name in _OFFSETS]
-        if there.isdisjoint(paths):
-            yield consequence("DR-OFFSETS-UNKNOWN", paths[0], path=paths[0])
+    paths = [f"config/{name}" for name in _OFFSETS]
+    if not any(path in there for path in paths):
+        yield consequence("DR-OFFSETS-UNKNOWN", paths[0], path=paths[0])
 
 
-def _no_delay_offsets(scene: FindingContext) -> Iterator[Consequence]:
+def _no_delay_offsets(scene: FindingContext, there: Collection[str]) -> Iterator[Consequence]:
     """A level without an offset begins at 0 (`ScheduleMessageService#start`)."""
-    store, path = scene.start.store, "config/delayOffset.json"
-    there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
-    if scene.start.plan is None or "config/topics.json" not in there or path in there:
-        return
-    if databases_of_tables(store):
+    path = "config/delayOffset.json"
+    if scene.start.plan is None or path in there:
         return
     queues = [queue for (topic, _), queue in scene.start.queues.items() if topic == SCHEDULE_TOPIC]
     messages = sum(max(queue.max_offset - queue.min_offset, 0) for queue in queues)

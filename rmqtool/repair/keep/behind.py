@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,22 +29,19 @@ _UNITS = {FileKind.CONSUMEQUEUE: UNIT, FileKind.BATCHCONSUMEQUEUE: BATCH_UNIT}
 
 @dataclass(frozen=True)
 class Behind:
-    """entries: of so many `queues`, that lead behind the log. sizes: physical offset → bytes of a record."""
+    """Entries, of so many queues, that lead behind the log; the messages and bytes that they tell of."""
 
     entries: int = 0
     queues: int = 0
-    sizes: dict[int, int] = field(default_factory=dict)
+    messages: int = 0
+    bytes: int = 0
 
     def notes(self, end: int) -> list[str]:
         """What a plan says of them; `end` is that of the log."""
         if not self.entries:
             return []
-        lead = (
-            "1 consume queue entry leads"
-            if self.entries == 1
-            else f"{self.entries} consume queue entries lead"
-        )
-        where = f"the log was longer: in {counted(self.queues, 'queue')} {lead} behind its end at {end}"
+        lead = "consume queue entry leads" if self.entries == 1 else "consume queue entries lead"
+        where = f"in {counted(self.queues, 'queue')} {self.entries} {lead} behind its end at {end}"
         return [f"the log was longer: {where}; these messages are lost, and new ones get their queue offsets"]
 
 
@@ -61,7 +58,7 @@ def behind_log(
     that stay as they are. sizes: of files.
     """
     entries = queues = 0
-    records: dict[int, int] = {}
+    offsets, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for kind, unit in _UNITS.items():
         for queue in store.queues(kind):
             if queue.topic is None or queue.queue_id is None or (queue.topic, queue.queue_id) in left:
@@ -73,11 +70,14 @@ def behind_log(
                 units = units_of(file, unit, sizes[kind])
                 part = _trailing(units[max(below - base // unit.itemsize, 0) :], end)
                 found += len(part)
-                records.update(zip(part["physical_offset"].tolist(), part["size"].tolist(), strict=True))
+                offsets.append(part["physical_offset"].astype(np.int64))
+                lengths.append(part["size"].astype(np.int64))
                 if len(part) < np.count_nonzero(units["size"]):
                     break
             entries, queues = entries + found, queues + bool(found)
-    return Behind(entries, queues, records)
+    # light queues and units of several topics lead to one record
+    each, first = np.unique(np.concatenate(offsets), return_index=True)
+    return Behind(entries, queues, len(each), int(np.concatenate(lengths)[first].sum()))
 
 
 def _trailing(units: npt.NDArray[Any], end: int) -> npt.NDArray[Any]:

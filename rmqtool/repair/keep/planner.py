@@ -209,7 +209,7 @@ def refuse_blocked(store: Store, topics: set[str]) -> None:
 def refuse_directories(store: Store, edits: Iterable[Edit]) -> None:
     """Raises `UnfitStoreError` for a directory where a file is put: nobody knows what it is for."""
     put = {one.change.path for one in edits if one.change.action is Action.PUT}
-    for path in put & {escape_name(one.path) for one in store.directories}:
+    for path in sorted(put & {escape_name(one.path) for one in store.directories}):
         raise UnfitStoreError(f"{path} is a directory, where a file has to lie: move it away and plan again")
 
 
@@ -264,9 +264,9 @@ def _lost(log: RepairedLog, behind: Behind) -> Cost:
     filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
     times = [hole.timestamp for hole, one in filled if one.tombstones or one.nameless]
     return Cost(
-        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled) + len(behind.sizes),
+        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled) + behind.messages,
         bytes=sum(one.tombstones.bytes + sum(frame.length for frame in one.nameless) for _, one in filled)
-        + sum(behind.sizes.values()),
+        + behind.bytes,
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
     )
