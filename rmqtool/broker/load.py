@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rmqtool.store.listing import Entry, Listing
 
 
+TIMER_FILES = ("config/timercheck", "timerwheel")
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a broker does not start. code: stable. path: what it fails on, None when it is not a single file.
@@ -80,12 +83,21 @@ def load_files(
     return files
 
 
-def refused_by_wheel(store: Store, traits: Traits, settings: StartSettings) -> Refusal | None:
-    """A timer wheel of another length than its own ends the broker at once (`TimerWheel`)."""
-    file = store.file("timerwheel")
-    if file is None or not (settings.timer_wheel and traits.timer_wheel):
+def refused_by_timers(store: Store, traits: Traits, settings: StartSettings) -> Refusal | None:
+    """What ends the broker before it loads its store (`TimerCheckpoint`, `TimerWheel`).
+
+    A file of the timers that cannot be opened, a wheel of another length than its own.
+    """
+    if not (settings.timer_wheel and traits.timer_wheel):
         return None
-    if file.size in (0, TIMERWHEEL_SIZE):
+    listing = store.listing
+    if listing.is_blocked("config"):
+        return Refusal("timer-file", "not a directory, so that config/timercheck cannot be made", "config")
+    for path in TIMER_FILES:
+        if listing.is_directory(path):
+            return Refusal("timer-file", "a directory of this name", path)
+    file = store.file("timerwheel")
+    if file is None or file.size in (0, TIMERWHEEL_SIZE):
         return None
     return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {TIMERWHEEL_SIZE}", file.shown)
 

@@ -73,6 +73,13 @@ class StartPlan:
     known: int
 
 
+class IndexBlockedError(Exception):
+    """A record was to be dispatched, and `index` is not a directory."""
+
+    def __init__(self) -> None:
+        super().__init__("it is not a directory, and dispatching throws where no index file can be made")
+
+
 class Start:
     """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
 
@@ -150,6 +157,20 @@ class Start:
 
     def _stored_topic(self, name: str) -> TopicConfig | None:
         return self.store.topics.get(name)
+
+    def _dispatch(self, run: Records, base: int) -> None:
+        """Hands over a run. Raises `MultiDispatchError`, `IndexBlockedError`."""
+        if len(run.rows) and self.index_blocked:
+            raise IndexBlockedError
+        self.dispatcher.take(run, base)
+
+    @cached_property
+    def index_blocked(self) -> bool:
+        """No index file can be made, and dispatching throws at every record.
+
+        `IndexService#getAndCreateLastIndexFile` gives back a lock that it does not hold then.
+        """
+        return self.settings.index_enabled and self.listing.is_blocked("index")
 
     def before_log(self) -> None:
         """Called when all is loaded and nothing was appended or truncated, for who watches a start."""
@@ -330,7 +351,7 @@ class Start:
         known, confirmed = self.known, self.confirm
         misses = self.clean and has_border(self.queues.values(), known, self.traits)
         dispatch = taker(
-            self.dispatcher.take,
+            self._dispatch,
             self.traits,
             self.settings,
             clean=self.clean,
@@ -351,6 +372,8 @@ class Start:
         except MultiDispatchError as error:
             message = f"no queue offset for {error}: dispatching throws"
             raise RefusedError("multi-dispatch", message, setting=_WITHOUT_LISTS) from None
+        except IndexBlockedError as error:
+            raise RefusedError("index-unopenable", str(error), "index") from None
         self.end = end
         if end.reason is StopReason.TOO_LARGE:
             raise RefusedError(
@@ -407,13 +430,15 @@ class Start:
         begin, end = self._reput_range()
         rules = Rules(self.traits, self.settings, check_crc=False, read_body=False)
         waits = self.traits.reput_start is ReputStart.QUEUES
-        reput = Reput(self.log, begin, end, rules, self.reading, self.dispatcher.take, bounded=not waits)
+        reput = Reput(self.log, begin, end, rules, self.reading, self._dispatch, bounded=not waits)
         self.reput = reput
         setting = None
         try:
             reput.run()
         except MultiDispatchError:
             reput.stuck, setting = True, _WITHOUT_LISTS
+        except IndexBlockedError as error:
+            raise RefusedError("dispatch-stuck", f"{error}: the start waits", "index") from None
         self.dispatcher.flush()
         if reput.stuck or (waits and reput.offset < self.log.max_offset):
             raise RefusedError(

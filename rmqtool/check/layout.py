@@ -6,6 +6,7 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.load import TIMER_FILES
 from rmqtool.check.findings import Severity, finding
 from rmqtool.store.geometry import Source
 from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
@@ -92,8 +93,12 @@ def _foreign(parts: tuple[str, ...]) -> int:
 
 def _stray_directories(store: Store) -> Iterator[Finding]:
     """Directories where only files belong, and queue directories whose name is not a number."""
+    tables = {path for path, _ in store.listing.unsavable()} | {*TIMER_FILES}
     for directory in store.directories:
         parts = tuple(directory.path.split("/"))
+        if directory.path in tables:
+            found = "timer" if directory.path in TIMER_FILES else parts[0]
+            yield finding("DIR-DIRECTORY", path=directory.path, found=found)
         if len(parts) < 2:
             continue
         above = role_of(parts[:-1])

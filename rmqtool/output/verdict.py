@@ -92,6 +92,7 @@ def _reasons(one: Outcome) -> Iterator[str]:
         yield f"the broker refuses: {one.refusal.message}{where}"
     causes = [found.message for found in one.consequences if found.code in _CAUSES]
     yield from causes
+    yield from (found.message for found in one.consequences if found.code == "DR-BLOCKED-FILE")
     yield from _of_log(one)
     if not causes:
         yield from _of_queues(one)

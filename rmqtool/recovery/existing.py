@@ -10,6 +10,7 @@ from formats.checkpoint import TIMES
 from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.query.lost_end import behind_end
 from rmqtool.recovery.fillers import FILLER
+from rmqtool.store.names import parse_base_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,7 +115,16 @@ def known_behind_end(start: ObservedStart, loss: Loss | None) -> int | None:
 
 
 def missing_files(start: ObservedStart) -> Iterator[tuple[int, int, tuple[str, str]]]:
-    """Physical offsets [first, end) between two files of the log that no file covers, and those files."""
+    """Physical offsets [first, end) that no file of the log covers, and what lies on both sides.
+
+    Before the first file only where a directory has the place of one: files that have expired leave none.
+    """
+    for entry in start.listing.commit_log() if start.loaded else ():
+        base = parse_base_offset(entry.name) if entry.file is None else None
+        low = start.loaded[0]
+        if base is not None and base < low.base:
+            yield base, low.base, (entry.path, low.path)
+            break
     for before, after in pairwise(start.loaded):
         first = before.base + start.log.size
         if after.base > first:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.load import Refusal, RefusedError, refused_by_wheel
+from rmqtool.broker.load import Refusal, RefusedError, refused_by_timers
 from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
@@ -116,7 +117,7 @@ class StartSimulation:
 
     def load(self) -> StartPlan | None:
         """Goes as far as the plan, None where it does not come to one; `run` goes on from there."""
-        if not self._loaded and not self.settings.dledger:
+        if not self._loaded and not self.settings.dledger and self._refused_early is None:
             self.start.load()
             self._loaded = True
         return self.start.plan
@@ -125,7 +126,7 @@ class StartSimulation:
         self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
     ) -> Outcome:
         """Goes through the start."""
-        refusal = self.refused_before() or refused_by_wheel(self.store, self.traits, self.settings)
+        refusal = self._refused_early
         if refusal is not None:
             return self._outcome(refusal)
         try:
@@ -197,6 +198,11 @@ class StartSimulation:
             # opened when the store is made (`DefaultMessageStore`)
             return Refusal("lock-directory", "a directory of this name", "lock")
         return refusal
+
+    @cached_property
+    def _refused_early(self) -> Refusal | None:
+        """Why nothing is loaded, and therefore nothing lost."""
+        return self.refused_before() or refused_by_timers(self.store, self.traits, self.settings)
 
     def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
         """Why the broker ends over one of these configuration files, None when it does not."""

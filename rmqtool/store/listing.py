@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rmqtool.store.kinds import FileKind
+from rmqtool.store.kinds import CONFIG_NAMES, FileKind
 from rmqtool.store.names import escape_name, parse_queue_id
 
 if TYPE_CHECKING:
@@ -65,6 +65,20 @@ class Listing:
         """Whether anything has this path."""
         return path in self._directories or self.store.file(path) is not None
 
+    def is_blocked(self, path: str) -> bool:
+        """Whether something else than a directory has this path."""
+        return path not in self._directories and self.store.file(path) is not None
+
+    def unsavable(self) -> Iterator[tuple[str, str]]:
+        """Directories where brokers write a configuration table or its `.bak`: their paths, the table's name.
+
+        Neither can be replaced then (`MixAll#string2File`, `ConfigManager#persist`).
+        """
+        for entry in self.entries("config"):
+            table = entry.name.removesuffix(".bak")
+            if entry.file is None and table in CONFIG_NAMES:
+                yield entry.path, table
+
     def blocked(self, topics: Collection[str]) -> Iterator[str]:
         """Paths where a broker needs a directory, for log, tables, index or queues, and something else is.
 
@@ -81,7 +95,7 @@ class Listing:
                     for one in inside
                     if parse_queue_id(one.name) is not None
                 ]
-        return (escape_name(path) for path in paths if self.exists(path) and not self.is_directory(path))
+        return (escape_name(path) for path in paths if self.is_blocked(path))
 
     def unlistable(self) -> Iterator[StoreDirectory]:
         """Directories that could not be listed."""

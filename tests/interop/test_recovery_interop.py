@@ -5,19 +5,24 @@ One damaged store of each class for each release that wrote one; every one of th
 
 from __future__ import annotations
 
+import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fixtures import damage_cases
 from rmqtool.broker.settings import settings_of
+from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.scenarios import parse_scenario
-from rmqtool.recovery.simulation import reading_for
+from rmqtool.recovery.simulation import reading_for, simulate
 from rmqtool.recovery.what_if import Conditions
+from rmqtool.store.layout import Store
 from tests.recovery.corpus import damaged_store, simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from fixtures import DamageCase
     from rmqtool.recovery.outcome import Outcome
@@ -108,3 +113,32 @@ def test_every_one(java_store: Callable[..., JavaStore], release: str, case: Dam
     if case.release != release:
         pytest.skip("written by another release")
     compare(case, java_store)
+
+
+def test_without_a_place_for_the_index_nothing_is_dispatched(
+    tmp_path: Path, java_store: Callable[..., JavaStore], release: str
+) -> None:
+    """It serves what is there, and the first new message is the last that reaches its queue."""
+    root = tmp_path / "store"
+    root.mkdir()
+    with java_store(root, mappedFileSizeCommitLog=65536) as java:
+        for _ in range(3):
+            java.put("T", b"before")
+        java.call("drain")
+    shutil.rmtree(root / "index", ignore_errors=True)
+    (root / "index").write_bytes(b"in its place")
+    outcome = simulate(Store.open(root), release)
+    assert outcome.starts
+    assert outcome.verdict is Verdict.UNSAFE
+    java = java_store(root, mappedFileSizeCommitLog=65536)
+    assert java.loaded
+    for _ in range(5):
+        java.put("T", b"after")
+    time.sleep(3)
+    assert [one["max"] for one in java.call("queues")] == [4]
+    java.kill()  # as it would wait for dispatching when it stops
+    refusal = simulate(Store.open(root), release).refusal
+    assert refusal is not None
+    assert (refusal.code, refusal.path) == ("index-unopenable", "index")
+    with java_store(root, start=False, mappedFileSizeCommitLog=65536) as again:
+        assert not again.loaded

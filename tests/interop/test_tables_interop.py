@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
-QUERY_OFFSET, ALL_TOPICS = 14, 21
+QUERY_OFFSET, COMMIT_OFFSET, ALL_TOPICS = 14, 15, 21
 SIZES = {name: one for name, one in CONFIG.items() if "Size" in name or "Num" in name}
 
 
@@ -80,3 +80,46 @@ def test_a_broker_loads_every_table_that_was_written(broker: str, tmp_path: Path
         taken.stop()
     delays = parse_config((config / "delayOffset.json").read_bytes()).data
     assert delays["offsetTable"]["18"] == 1
+
+
+@pytest.mark.full  # a broker takes half a minute to stop
+@pytest.mark.parametrize("broker", BROKER_RELEASES, indirect=True)
+def test_a_directory_in_the_place_of_a_backup_keeps_offsets_from_being_saved(
+    broker: str, tmp_path: Path
+) -> None:
+    root, directory = tmp_path / "store", tmp_path / "broker"
+    root.mkdir()
+    directory.mkdir()
+    group = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": 0}
+    with Broker(broker, root, directory) as one:
+        for _ in range(3):
+            one.send("T", b"x")
+        one.request(COMMIT_OFFSET, {**group, "commitOffset": 2})
+        one.stop()
+    backup = root / "config" / "consumerOffset.json.bak"
+    backup.unlink(missing_ok=True)
+    backup.mkdir()
+    found = rmq("doctor", root, "--as-version", broker, "--json")
+    assert found.exit_code == 1
+    assert "DR-BLOCKED-FILE" in found.stdout
+    with Broker(broker, root, directory) as one:
+        one.request(COMMIT_OFFSET, {**group, "commitOffset": 3})
+        one.stop()
+    with Broker(broker, root, directory) as one:
+        assert one.request(QUERY_OFFSET, group)[0]["offset"] == "2"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", ["config", "config/timercheck", "timerwheel"])
+def test_a_broker_of_5_ends_where_a_timer_file_has_no_place(
+    path: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    release = require(request.config, "5.3.3", "broker")
+    root, directory = tmp_path / "store", tmp_path / "broker"
+    directory.mkdir()
+    (root / path).mkdir(parents=True)
+    if path == "config":
+        (root / path).rmdir()
+        (root / path).write_bytes(b"-")
+    with pytest.raises(RuntimeError, match="ended"):
+        Broker(release, root, directory)

@@ -127,6 +127,7 @@ SCENARIOS = {
     "stuck": Scenario("4.9.8", multi, {"enableMultiDispatch": "true", "enableLmq": "true"}, base="none"),
     "index": Scenario("5.3.3", directory("index/20260101000000000")),
     "timer-wheel": Scenario("5.3.3", put("timerwheel", bytes(64))),
+    "timer-file": Scenario("5.3.3", directory("config/timercheck")),
     "extension": Scenario("4.9.8", foreign_queue, base=EXTENDED),
     "zero-file": Scenario(
         "5.3.3", lambda root: None, base="v533-cq-idle-queue-full-plus-zero-file-lag-1-clean"

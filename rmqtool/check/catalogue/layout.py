@@ -28,7 +28,8 @@ ENTRIES = (
         "DIR-DIRECTORY",
         Severity.WARNING,
         "a directory lies where {found} files belong",
-        "4.x does not start with it in a commit log or queue, 5.x not with a number in index/",
+        "4.x does not start with it in a commit log or queue, 5.x not with a number in index/ or in the "
+        "place of a timer file; no broker can save a table over it",
     ),
     Code(
         "DIR-GAP",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _PARTS = (
     starting.refusals,
     starting.blocked,
+    starting.blocked_files,
     log.cuts,
     log.dispatching,
     queues.batches,

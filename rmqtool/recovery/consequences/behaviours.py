@@ -224,8 +224,15 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "more-6",
-        "a file, or a link that leads nowhere, in the place of a directory: nothing can be written below it",
+        "a file, or a link that leads nowhere, in the place of a directory: nothing can be written below it; "
+        "without an index directory dispatching throws at every record",
         ("DR-BLOCKED-DIRECTORY", "DR-BLOCKED"),
+    ),
+    Behaviour(
+        "more-8",
+        "a directory in the place of a table or its .bak: it is never saved; in that of the next segment: "
+        "messages are refused; in that of the timers' checkpoint or wheel: 5.x does not start",
+        ("DR-BLOCKED-FILE", "DR-REFUSE-TIMER-FILE"),
     ),
     Behaviour(
         "more-5",

@@ -82,13 +82,20 @@ REFUSALS = (
         E,
         "the broker does not start: {reason}",
         _AWAY,
-        "5.1.0 and later",
+        "5.1.0 and later; every release where index is not a directory",
     ),
     Entry(
         "DR-REFUSE-TIMER-WHEEL",
         E,
         "the broker does not start: {reason}",
         "move it out of the store: it is rebuilt from the timer log",
+        "5.0.0 and later",
+    ),
+    Entry(
+        "DR-REFUSE-TIMER-FILE",
+        E,
+        "the broker does not start: {reason}",
+        _AWAY,
         "5.0.0 and later",
     ),
     Entry(
@@ -102,6 +109,12 @@ REFUSALS = (
         E,
         "{path} is not a directory, so that the broker can make no file below it: {what}",
         "move it out of the store; if it is a link, mount the disk that it leads to",
+    ),
+    Entry(
+        "DR-BLOCKED-FILE",
+        E,
+        "{path} is a directory, so that the broker cannot write the file: {what}",
+        _AWAY,
     ),
     Entry(
         "DR-LOCK-HELD",

@@ -9,6 +9,7 @@ from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.start import Mode
 from rmqtool.broker.traits import NormalStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
+from rmqtool.store.names import parse_base_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ CODES = {
     "dispatch-stuck": "DR-REFUSE-STUCK",
     "index-unopenable": "DR-REFUSE-INDEX",
     "timer-wheel-length": "DR-REFUSE-TIMER-WHEEL",
+    "timer-file": "DR-REFUSE-TIMER-FILE",
     "lock-held": "DR-LOCK-HELD",
 }
 """of refusals"""
@@ -38,12 +40,17 @@ CODES = {
 _BLOCKED = {
     "commitlog": "every new message is refused",
     "consumequeue": "messages do not reach their consumers, and their queue offsets are reused",
-}
-_NO_MESSAGES = {
-    "index": "no message is found by its key",
+    "index": "dispatching ends for good at the first new message: no later one reaches its consumers",
     "config": "topics, groups and consumer offsets are forgotten with each stop",
 }
-"""harms no message"""
+_FORGETS = {
+    "topics.json": "topics that are made or changed are forgotten with each stop",
+    "subscriptionGroup.json": "groups that are made or changed are forgotten with each stop",
+    "consumerOffset.json": "consumers begin again at old offsets after each stop",
+    "lmqConsumerOffset.json": "consumers of light queues begin again at old offsets after each stop",
+    "delayOffset.json": "delayed messages are delivered again after each stop",
+}
+"""what is lost when a table is not saved; of the others a broker makes what it needs"""
 
 
 def refusals(scene: FindingContext) -> Iterator[Consequence]:
@@ -113,9 +120,29 @@ def blocked(scene: FindingContext) -> Iterator[Consequence]:
         return
     topics = {key[0] for key in (*start.queues, *start.spans.of())} | set(start.store.topics)
     for path in start.listing.blocked(topics):
-        code = "DR-BLOCKED" if path in _NO_MESSAGES else "DR-BLOCKED-DIRECTORY"
-        what = _NO_MESSAGES.get(path) or _BLOCKED.get(path, _BLOCKED["consumequeue"])
-        yield consequence(code, path, path=path, what=what)
+        if path == "index" and not start.settings.index_enabled:
+            yield consequence("DR-BLOCKED", path, path=path, what="no message is found by its key")
+        else:
+            what = _BLOCKED.get(path, _BLOCKED["consumequeue"])
+            yield consequence("DR-BLOCKED-DIRECTORY", path, path=path, what=what)
+
+
+def blocked_files(scene: FindingContext) -> Iterator[Consequence]:
+    """Directories in the place of a table, or of a file that log or queue will grow into.
+
+    `ConfigManager#persist`, `AllocateMappedFileService#mmapOperation`.
+    """
+    start = scene.start
+    grow = [(start.log, "new messages are refused when the log has grown that far")]
+    grow += [(queue.files, _BLOCKED["consumequeue"]) for queue in start.queues.values()]
+    for files, what in grow:
+        for entry in start.listing.entries(files.directory):
+            base = parse_base_offset(entry.name) if entry.file is None else None
+            if base is not None and base >= files.max_offset and files.path_of(base) == entry.path:
+                yield consequence("DR-BLOCKED-FILE", entry.path, path=entry.path, what=what)
+    for path, table in start.listing.unsavable():
+        if table in _FORGETS:
+            yield consequence("DR-BLOCKED-FILE", path, path=path, what=_FORGETS[table])
 
 
 def settings(scene: FindingContext) -> Iterator[Consequence]:

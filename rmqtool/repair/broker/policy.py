@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.file_rules import rules_of
-from rmqtool.broker.load import RefusedError, refused_by_wheel
+from rmqtool.broker.load import RefusedError, refused_by_timers
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import UsageError
@@ -118,7 +118,7 @@ def _load(
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
     before = StartSimulation(store, release, settings, counted.reading, _FREE).refused_before()
-    refusal = before or refused_by_wheel(store, start.traits, settings)
+    refusal = before or refused_by_timers(store, start.traits, settings)
     if refusal is not None:
         return refusal
     try:

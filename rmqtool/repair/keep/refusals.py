@@ -9,7 +9,7 @@ import numpy as np
 
 from rmqtool.broker.file_rules import types_known
 from rmqtool.broker.java import parse_long
-from rmqtool.broker.load import queue_directories, refused_by_wheel
+from rmqtool.broker.load import TIMER_FILES, queue_directories, refused_by_timers
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.traits import TABLE
 from rmqtool.errors import RmqtoolError
@@ -88,17 +88,24 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     if start.traits.typed_queues:
         edits += list(_kinds(store, edits)) or _unknown_kinds(store, survey, edits)
     edits += _timer_log(start.start)
-    wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
-    if wheel is not None and wheel.path is not None:
+    wheel = refused_by_timers(start.store, start.start.traits, start.start.settings)
+    if wheel is not None and wheel.code == "timer-wheel-length" and wheel.path is not None:
         edits.append(Edit(_wheel(start.store, wheel.path)))
+    return [*edits, *_directories(store)]
+
+
+def _directories(store: Store) -> Iterator[Edit]:
+    """Directories where brokers have files go away."""
     listing = store.listing
-    if listing.is_directory("lock"):
-        edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
+    for path in ("lock", *TIMER_FILES):
+        if listing.is_directory(path):
+            yield from directory_away(store, path, "file-directory", "brokers open a file of this name")
+    for path, _ in listing.unsavable():
+        yield from directory_away(store, path, "table-directory", "brokers write a table of this name")
     for entry in listing.entries("index"):
         if entry.file is None and parse_long(entry.name) is not None:
             message = "a directory among the index files: brokers refuse it, or load none behind it"
-            edits += directory_away(store, entry.path, "stray-directory", message)
-    return edits
+            yield from directory_away(store, entry.path, "stray-directory", message)
 
 
 def _reads_as_much(store: Store, name: str, traits: Traits, own: Traits) -> bool:
