@@ -115,6 +115,8 @@ class KeyReader:
         self._log, self._dispatching, self._index = log, dispatching, index
         self._held = HeldFiles(root.at, MOST)
         self._at_hand = KeysAtHand(self._held, log, of_log, at_hand, dispatching, index, kernels.lookup)
+        self.find_at_hand = self._at_hand.find
+        """as `find`, None where that takes more than a look"""
 
     def find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         """The newest `limit` messages with a key, stored from `begin` to `end` (ms), in the order of the log.

@@ -105,9 +105,9 @@ class _Mapped:
         self.mapped += 1
 
     def whole(self, ended: int) -> bool:
-        """Whether nobody has cut the first files, of so many of which a chain was followed to its end.
+        """Whether nobody has cut the first files, of so many of which a chain may have ended early.
 
-        Zeros, in the place of what was cut, look like that.
+        Zeros, in the place of what was cut, look like an end.
         """
         return all(one.source.size_now() >= len(one.window) for one in self._files[:ended])
 
@@ -123,18 +123,21 @@ class _Question:
 
     def __init__(self, lookup: Lookup) -> None:
         self.memory = bytearray(_TEXT_AT + _TEXT)
-        self.asked = np.frombuffer(self.memory, np.int64)
-        self.look_up = prepared(lookup.look_up, self.asked)
+        self.numbers = np.frombuffer(self.memory, np.int64)
+        self.look_up = prepared(lookup.look_up, self.numbers)
         self.mapped: _Mapped | None = None
         self.topic, self.key_at = "", 0
+        self.asked_for: tuple[int, int, int, int, int | None] | None = None
+        self.behind = 0
+        """what stands in the memory already: see `KeysAtHand._ask`, and the end of the key"""
 
     def be_about(self, mapped: _Mapped, topic: str) -> None:
         """Other files, or another topic."""
         raw = java_utf8_encode(topic)
         self.key_at = _TEXT_AT + len(raw)  # of a topic without room no key is asked for
         self.memory[_TEXT_AT : self.key_at] = raw[:_TEXT]
-        self.asked[: LookupRequest.WRITTEN] = (*mapped.known, _LIMIT, _STEPS)
-        self.mapped, self.topic = mapped, topic
+        self.numbers[: LookupRequest.WRITTEN] = (*mapped.known, _LIMIT, _STEPS)
+        self.mapped, self.topic, self.asked_for = mapped, topic, None
 
 
 class KeysAtHand:
@@ -151,7 +154,8 @@ class KeysAtHand:
         lookup: Lookup | None,
     ) -> None:
         self._held, self._log, self._of_log, self._at_hand = held, log, of_log, at_hand
-        self._dispatching, self._index, self._lookup = dispatching, index, lookup
+        self._dispatching, self._limit = dispatching, dispatching.limit
+        self._index, self._lookup = index, lookup
         self._files = None if index is None or lookup is None else index.files
         self._mapped: _Mapped | None = None
         self._forgotten = 0
@@ -160,14 +164,22 @@ class KeysAtHand:
     def find(
         self, topic: str, key: str, limit: int, begin: int, end: int | None
     ) -> list[StoredMessage] | None:
-        """See `KeyReader.find`; None where not all of it is at hand. All is dispatched."""
-        mapped = self._mapped_now()
-        if mapped is None or self._lookup is None or not 0 < limit <= _LIMIT:
+        """See `KeyReader.find`; None where not all of it is at hand, or something waits to be dispatched."""
+        dispatching, files, lookup = self._dispatching, self._files, self._lookup
+        reach = dispatching.offset
+        if files is None or lookup is None or not 0 < limit <= _LIMIT:
             return None
-        question = self._free.pop() if self._free else _Question(self._lookup)
+        if reach < self._limit() or dispatching.error is not None:
+            return None
+        mapped, current = self._mapped, files.last
+        if mapped is None or mapped.current is not current or current.waits:
+            mapped = self._mapped_now()
+            if mapped is None:
+                return None
+        question = self._free.pop() if self._free else _Question(lookup)
         if question.mapped is not mapped or question.topic != topic:
             question.be_about(mapped, topic)
-        found = self._ask(question, mapped, key, limit, begin, end)
+        found = self._ask(question, mapped, key, (mapped.current.written, reach, limit, begin, end))
         if self._mapped is mapped:
             self._free.append(question)
         return found
@@ -185,8 +197,9 @@ class KeysAtHand:
         return mapped if mapped is not None and mapped.current is current else self._map(current)
 
     def _ask(
-        self, question: _Question, mapped: _Mapped, key: str, limit: int, begin: int, end: int | None
+        self, question: _Question, mapped: _Mapped, key: str, asked: tuple[int, int, int, int, int | None]
     ) -> list[StoredMessage] | None:
+        """asked: items written and end of what is dispatched; limit, begin and end."""
         memory, at = question.memory, question.key_at
         try:
             raw = key.encode()
@@ -196,11 +209,13 @@ class KeysAtHand:
         if behind > len(memory):
             return None
         memory[at:behind] = raw
-        low, high = _within(begin, end) if begin or end is not None else _ALWAYS
-        written, reach = mapped.current.written, self._dispatching.offset
-        asked = written, reach, low, high, limit, 0, 0, 1, at - _TEXT_AT, behind - _TEXT_AT
+        if question.asked_for != asked or question.behind != behind:
+            written, reach, limit, begin, end = asked
+            low, high = _within(begin, end) if begin or end is not None else _ALWAYS
+            ends = at - _TEXT_AT, behind - _TEXT_AT
+            _put(memory, _PUT_AT, written, reach, low, high, limit, 0, 0, 1, *ends)
+            question.asked_for, question.behind = asked, behind
         while True:
-            _put(memory, _PUT_AT, *asked)
             used = question.look_up()
             ended, missing, count, row, start, stop = _answer(memory, _ANSWER_AT)
             if count >= 0:
@@ -212,7 +227,7 @@ class KeysAtHand:
         if count == 1:
             found = [StoredMessage(bytes(mapped.data[row][start:stop]))]
         else:
-            rows = question.asked[_ROWS : _ROWS + used * _WIDTH].reshape(-1, _WIDTH).tolist()
+            rows = question.numbers[_ROWS : _ROWS + used * _WIDTH].reshape(-1, _WIDTH).tolist()
             found = [StoredMessage(bytes(mapped.data[row][start:stop])) for row, start, stop in rows[::-1]]
         # zeros, in the place of what another process cut, look like the end of a chain
         if (ended and not mapped.whole(ended)) or faults.total() != mapped.faults:

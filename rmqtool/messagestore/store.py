@@ -422,8 +422,13 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         every message whose put has returned. Raises `UsageError` without an index, `StoreClosedError`,
         `StoreIOError`, `UnreadableError`.
         """
+        memory = self.topics.memory
+        if isinstance(key, str) and self._why_closed is None and topic not in memory:
+            at_hand = self._keys.find_at_hand(topic, key, limit, begin, end)
+            if at_hand is not None:
+                return at_hand
         self._ready(topic, 0, 0, None)
-        keys = self._memory_keys if topic in self.topics.memory else self._keys
+        keys = self._memory_keys if topic in memory else self._keys
         if isinstance(key, str):
             return keys.find(topic, key, limit, begin, end)
         return keys.find_each(topic, key, limit, begin, end)

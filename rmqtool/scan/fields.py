@@ -286,8 +286,8 @@ class LookupRequest(IntEnum):
     The arrays: KEYS + 1 ends in the text, of the topic and behind it of each key; KEYS numbers of records
     found; ROOM rows of `FoundColumn`; the text.
 
-    Also answered: ENDED, of how many files a chain was followed to its end; MISSING: number of a segment
-    whose bytes would have been needed, -1.
+    Also answered: ENDED, of how many files, the last of them included, a chain was followed to its end that
+    may be one because the file was cut; MISSING: number of a segment whose bytes would have been needed, -1.
     """
 
     FILES = 0

@@ -138,6 +138,28 @@ def test_an_index_file_that_is_cut_is_an_error(tmp_path: Path, end: int, many: b
         os.truncate(path, size)
 
 
+def test_wherever_an_index_file_is_cut_the_answer_is_right_or_an_error(tmp_path: Path) -> None:
+    """Chains of one item and of many, in five slots, the last item included."""
+    names = [f"k{number % 9}" for number in range(20)]
+    with open_small(tmp_path, maxHashSlotNum=5, maxIndexNum=60) as store:
+        store.put_many([Message("T", b"x", keys=[name], properties={}) for name in names])
+        right = {name: store.query_key("T", name) for name in [*names, "absent"]}
+        path = next((tmp_path / "index").iterdir())
+        raw = path.read_bytes()
+        answered = 0
+        for end in range(item_position(0, 5), item_position(45, 5), 3):
+            os.truncate(path, end)
+            for name, wanted in right.items():
+                try:
+                    assert store.query_key("T", name) == wanted
+                    answered += 1
+                except StoreIOError as error:
+                    assert "another process cut it" in str(error)  # noqa: PT017 - either is right
+            path.write_bytes(raw)
+            store._keys.forget("")
+        assert answered
+
+
 @settings(max_examples=25)
 @given(data=st.data())
 def test_an_index_that_lies_is_answered_as_record_after_record(

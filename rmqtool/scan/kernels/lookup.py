@@ -134,6 +134,19 @@ def _look(asked, offset, topic, topic_length, key, length, into):
 
 
 @kernel(forceinline=True)
+def _goes_on(items, newest, room):
+    """Whether a file has an item behind the newest of a chain: then nobody has cut what the chain is in.
+
+    Where a file is cut all that lies behind is zeros, and the items of a chain lie in front of its newest.
+    """
+    following = max(newest, 0) + 1
+    if following >= room:
+        return False
+    item = items + following * ITEM
+    return be32(item) != 0 or be64(item + OFFSET) != 0
+
+
+@kernel(forceinline=True)
 def _find(asked, value, topic, topic_length, key, length, into, until):
     """Records with a key, the newest first, into rows from one place of `asked` to another.
 
@@ -147,7 +160,7 @@ def _find(asked, value, topic, topic_length, key, length, into, until):
     for file in range(asked[FILE_COUNT]):
         items = _at(asked[FILES], FILE_WIDTH, file, 2)
         behind = _at(asked[FILES], FILE_WIDTH, file, 3)
-        number = _newest(asked, file, value)
+        newest = number = _newest(asked, file, value)
         if file == 0 and number >= asked[WRITTEN]:
             return UNSURE
         while 0 < number < behind:
@@ -169,7 +182,8 @@ def _find(asked, value, topic, topic_length, key, length, into, until):
                     if count >= asked[LIMIT]:
                         return count
             behind, number = number, be32(item + PREV)
-        asked[ENDED] = max(asked[ENDED], file + 1)
+        if not _goes_on(items, newest, _at(asked[FILES], FILE_WIDTH, file, 3)):
+            asked[ENDED] = max(asked[ENDED], file + 1)
     return count if asked[ALL_FILES] else UNSURE
 
 
