@@ -26,6 +26,10 @@ PROGRAM = "rmqtool"
 _LONGEST = 16384
 """characters of an error, more than two paths have"""
 
+_COLLECTED = 200_000
+"""objects between two garbage collections: those while modules are loaded find nothing, and took a tenth of a
+short command"""
+
 _BARE = """\
 rmqtool doctor STORE   is it safe to start this broker, and what will it do?
 rmqtool recover STORE  keeps every intact message; a plan, without --apply
@@ -89,6 +93,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         # asked to end, as at Ctrl-C: the listing is closed with what was covered
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    gc.set_threshold(_COLLECTED, 10, 10)
     # pydantic, which typer and plans are built on, looks through all packages for plugins otherwise
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     code = run(sys.argv[1:])
