@@ -92,7 +92,7 @@ def about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
 
 def _shown(name: str, value: Any) -> Any:
     if value is None:
-        return ""
+        return "none" if name == "expected" else ""
     if not name.endswith("_timestamp"):
         return value
     try:

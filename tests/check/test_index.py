@@ -12,7 +12,7 @@ import pytest
 import fixtures
 from fixtures import DamageCase, Golden
 from formats.index import slot_position
-from rmqtool.check.findings import Finding, Severity
+from rmqtool.check.findings import Finding, Severity, finding
 from rmqtool.check.index_stream import ascending
 from rmqtool.check.ranges import Ranges
 from rmqtool.scan import kernels_python
@@ -109,6 +109,10 @@ def only(found: list[Finding]) -> Finding:
 
 def place(one: Finding) -> tuple[str, int | None, int | None, str | None]:
     return one.code, one.position, one.length, one.part
+
+
+def test_a_hash_of_a_record_without_keys_left_says_so() -> None:
+    assert finding("IDX-HASH", found=7, expected=None).message.endswith("the record has none")
 
 
 def test_a_wrong_hash_names_item_and_record(fresh_golden: Fresh) -> None:

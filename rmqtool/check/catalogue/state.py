@@ -26,7 +26,7 @@ ENTRIES = (
     Code(
         "CP-CONFIRM",
         Severity.NOTE,
-        "{part} is {found}, the log ends at {expected}",
+        "{part} is {found}, end of the log: {expected}",
         "matters in controller and duplication mode only",
     ),
     Code("CP-DIRECTORY", Severity.WARNING, "checkpoint is a directory", "a broker does not start; remove it"),
