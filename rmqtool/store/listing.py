@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rmqtool.store.contents import StoreContents
     from rmqtool.store.files import StoreDirectory, StoreFile
 
-ROOT_DIRECTORIES = ("commitlog", "consumequeue", "index", "config")
+ROOT_DIRECTORIES = ("commitlog", "consumequeue", "batchconsumequeue", "index", "config", "timerlog")
 _QUEUES = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
 
 
@@ -80,7 +80,7 @@ class Listing:
                 yield entry.path, table
 
     def blocked(self, topics: Collection[str]) -> Iterator[str]:
-        """Paths where a broker needs a directory, for log, tables, index or queues, and something else is.
+        """Paths where a broker needs a directory, for files of any kind, and something else is.
 
         It cannot make files below them. topics: whose queues it may have to make; a topic's own entry in
         `consumequeue` is looked at only for these, others are foreign files.

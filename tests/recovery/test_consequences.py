@@ -483,6 +483,18 @@ def test_what_lies_in_the_place_of_a_directory(tmp_path: Path, path: str, link: 
     assert of(outcome, "DR-BLOCKED-DIRECTORY")[0].facts["path"] == path
 
 
+@pytest.mark.parametrize("path", ["timerlog", "batchconsumequeue"])
+def test_what_only_brokers_of_5_need_a_directory_for(tmp_path: Path, path: str) -> None:
+    """5.3.3 starts and takes messages with a delivery time, which are then never delivered."""
+    root = healthy_store().write(tmp_path / "store").root
+    shutil.rmtree(root / path, ignore_errors=True)
+    (root / path).write_bytes(b"-")
+    outcome = simulate(Store.open(root), "5.3.3")
+    assert outcome.verdict is Verdict.UNSAFE
+    assert of(outcome, "DR-BLOCKED-DIRECTORY")[0].paths == (path,)
+    assert "DR-BLOCKED-DIRECTORY" not in codes(simulate(Store.open(root), "4.9.8"))
+
+
 @shows("DR-BLOCKED")
 def test_without_an_index_nothing_minds_what_lies_in_its_place(tmp_path: Path) -> None:
     root = healthy_store().write(tmp_path / "store").root

@@ -9,6 +9,8 @@ from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.start import Mode
 from rmqtool.broker.traits import NormalStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
+from rmqtool.recovery.timers import in_use
+from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import parse_base_offset
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ _BLOCKED = {
     "consumequeue": "messages do not reach their consumers, and their queue offsets are reused",
     "index": "dispatching ends for good at the first new message: no later one reaches its consumers",
     "config": "topics, groups and consumer offsets are forgotten with each stop",
+    "timerlog": "messages with a delivery time are never delivered",
 }
+_BATCH = FileKind.BATCHCONSUMEQUEUE.value
 _FORGETS = {
     "topics.json": "topics that are made or changed are forgotten with each stop",
     "subscriptionGroup.json": "groups that are made or changed are forgotten with each stop",
@@ -120,6 +124,9 @@ def blocked(scene: FindingContext) -> Iterator[Consequence]:
         return
     topics = {key[0] for key in (*start.queues, *start.spans.of())} | set(start.store.topics)
     for path in start.listing.blocked(topics):
+        kind = path.partition("/")[0]
+        if not (in_use(start) if kind == "timerlog" else kind != _BATCH or start.traits.typed_queues):
+            continue
         if path == "index" and not start.settings.index_enabled:
             yield consequence("DR-BLOCKED", path, path=path, what="no message is found by its key")
         else:
