@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
+_ABORT = ("abort", "abort.bak")
+"""the second is written with the first (`MixAll#string2File`)"""
 _BROKER_TABLES = (
     "topics.json",
     "topicQueueMapping.json",
@@ -178,8 +180,9 @@ class StartSimulation:
         if self.lock.held:
             raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
         start.catch_up()
-        if start.listing.is_directory("abort") and self.traits.abort_is_written:
-            raise RefusedError("abort-directory", "a directory of this name cannot be written to", "abort")
+        for path in _ABORT if self.traits.abort_is_written else ():
+            if start.listing.is_directory(path):
+                raise RefusedError("abort-directory", "a directory of this name cannot be written to", path)
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)

@@ -29,6 +29,7 @@ OF_THE_STORE = (
     "name-queue",
     "checkpoint",
     "abort",
+    "abort-bak",
     "record-size",
     "index",
 )

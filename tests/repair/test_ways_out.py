@@ -118,6 +118,7 @@ SCENARIOS = {
     "config-delay": Scenario("5.3.3", unparsable("delayOffset.json", b"garbage")),
     "checkpoint": Scenario("5.3.3", directory("checkpoint")),
     "abort": Scenario("5.3.3", directory("abort")),
+    "abort-bak": Scenario("5.3.3", directory("abort.bak")),
     "lock": Scenario("4.9.8", directory("lock")),
     "queue-type": Scenario("5.3.3", wrong_kind),
     "record-size": Scenario("4.9.8", too_large, base=OLD),

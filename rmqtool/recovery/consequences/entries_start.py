@@ -31,7 +31,7 @@ REFUSALS = (
     Entry(
         "DR-REFUSE-ABORT",
         E,
-        "the broker does not start: abort is a directory; recovery runs all the same",
+        "the broker does not start: {reason}; recovery runs all the same",
         _AWAY,
         "5.0.0 and later",
     ),

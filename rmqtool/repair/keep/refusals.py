@@ -97,7 +97,7 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
 def _directories(store: Store) -> Iterator[Edit]:
     """Directories where brokers have files go away."""
     listing = store.listing
-    for path in ("lock", *TIMER_FILES):
+    for path in ("lock", "abort.bak", *TIMER_FILES):
         if listing.is_directory(path):
             yield from directory_away(store, path, "file-directory", "brokers open a file of this name")
     for path, _ in listing.unsavable():
