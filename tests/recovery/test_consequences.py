@@ -562,6 +562,18 @@ def test_a_directory_where_log_or_queue_will_grow(tmp_path: Path, place: str) ->
     assert of(outcome, "DR-BLOCKED-FILE")[0].paths == (path,)
 
 
+def test_a_directory_where_the_start_itself_makes_a_queue_file(tmp_path: Path) -> None:
+    """5.3.3 tries for half a minute for every message that it dispatches."""
+    root = healthy_store().write(tmp_path / "store").root
+    (root / "abort").touch()
+    last = max((root / "consumequeue/Orders/0").iterdir())
+    last.unlink()
+    last.mkdir()
+    outcome = simulate(Store.open(root), "5.3.3")
+    assert outcome.verdict is Verdict.UNSAFE
+    assert of(outcome, "DR-BLOCKED-FILE")[0].paths == (f"consumequeue/Orders/0/{last.name}",)
+
+
 @shows("DR-REFUSE-TIMER-FILE")
 @pytest.mark.parametrize("path", ["config", "config/timercheck", "timerwheel"])
 def test_no_place_for_a_file_of_the_timers(tmp_path: Path, path: str) -> None:

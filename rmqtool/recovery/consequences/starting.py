@@ -135,7 +135,7 @@ def blocked(scene: FindingContext) -> Iterator[Consequence]:
 
 
 def blocked_files(scene: FindingContext) -> Iterator[Consequence]:
-    """Directories in the place of a table, or of a file that log or queue will grow into.
+    """Directories in the place of a table, or of a file that log or queue grow into, in the start or later.
 
     `ConfigManager#persist`, `AllocateMappedFileService#mmapOperation`.
     """
@@ -145,7 +145,9 @@ def blocked_files(scene: FindingContext) -> Iterator[Consequence]:
     for files, what in grow:
         for entry in start.listing.entries(files.directory):
             base = parse_base_offset(entry.name) if entry.file is None else None
-            if base is not None and base >= files.max_offset and files.path_of(base) == entry.path:
+            if base is None or files.path_of(base) != entry.path:
+                continue
+            if base >= files.max_offset or any(one.base == base for one in files.files):
                 yield consequence("DR-BLOCKED-FILE", entry.path, path=entry.path, what=what)
     for path, table in start.listing.unsavable():
         if table in _FORGETS:
