@@ -209,16 +209,17 @@ class SlotAssigner:
         """
         topic, slot = text_of(header.topic), header.queue_offset
         own = None if topic is None else (topic, header.queue_id)
-        found = set(self._own_slots(own, slot, frame)) if own is not None else set()
-        if own is not None and (own, slot) in found:
+        ours = [] if own is None else self._own_slots(own, slot, frame)
+        found: set[tuple[QueueKey, int]] = set()
+        if own is not None and any(one == slot for one, _ in ours):
             found = {(own, slot)}
-        else:
-            halves = [half for half in (topic, header.queue_id) if half is not None]
-            for offers in (proven, possible):
-                there = [one for half in halves for one in offers.at(half, slot, frame.start, frame.end, own)]
-                found |= {(one.key, slot) for one in there}
-                if there:
-                    break
+        halves = [half for half in (topic, header.queue_id) if half is not None]
+        for offers, between in (proven, True), (possible, False):
+            if found:
+                break
+            there = [one for half in halves for one in offers.at(half, slot, frame.start, frame.end, own)]
+            found = {(one.key, slot) for one in there}
+            found |= {(own, one) for one, inner in ours if own is not None and inner is between}
         if len(found) != 1:
             return
         ((key, slot),) = found
@@ -252,19 +253,22 @@ class SlotAssigner:
         before, behind = runs[at - 1], runs[at]
         return before.last < slot < behind.first and before.end <= frame.start < frame.end <= behind.start
 
-    def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
-        """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""
+    def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[int, bool]]:
+        """What the queue may have had there: the stated slot, the ends of what it misses, the next one.
+
+        And whether that lies between two records that the queue has.
+        """
         if key[0] in self._survey.batches:
             return []
-        slots: list[int] = []
+        slots: list[tuple[int, bool]] = []
         gap = self._gap_around(key, frame)
         if gap is not None:
-            slots += [stated] if gap.first <= stated <= gap.last else []
-            slots += [gap.first, gap.last]
+            inside = [stated] if gap.first <= stated <= gap.last else []
+            slots += [(slot, gap.first > 0) for slot in (*inside, gap.first, gap.last)]
         runs = self._order.chosen.get(key)
         if runs and frame.start >= runs[-1].end and key not in self._order.twice:
-            slots.append(self._next(key))
-        return [(key, slot) for slot in slots if self._in_order(key, slot, frame)]
+            slots.append((self._next(key), False))
+        return [one for one in slots if self._in_order(key, one[0], frame)]
 
     def _offers(self) -> Iterator[tuple[Offer, bool]]:
         """All positions that queues miss and nothing claims, and what would be the next ones behind them.

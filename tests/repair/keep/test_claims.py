@@ -39,10 +39,7 @@ class AskingAll(SlotAssigner):
         if not best:
             return
         found = best[max(best)]
-        own = text_of(header.topic), header.queue_id
-        others = {one for one in found if one[0] != own}
-        between = {one for one in others if self._is_between(*one, frame)}
-        found = found - others | (between or others)
+        found = {one for one in found if self._is_between(*one, frame)} or found
         if len(found) == 1:
             ((key, slot),) = found
             self._take(key, slot, frame)
@@ -145,6 +142,20 @@ def test_what_a_queue_misses_between_its_records_goes_before_what_may_begin_late
     frames = [Frame(1000, 1100, header(1000, ("T", 5), 10)), Frame(1100, 1200)]
     SlotAssigner(survey, order, []).claims({0: frames}, {}, {})
     assert (frames[0].key, frames[0].slot) == (("T", 1), 10)
+
+
+def test_where_a_queue_may_go_on_another_misses_the_record() -> None:
+    """65200: a record with a wrong queue number might have been the next one of the queue that it states."""
+    placed = PlacedSegment(0, 1 << 40, "x", None)
+    survey = Survey([placed])
+    survey.runs = {
+        ("T", 0): [Run(("T", 0), 0, 9, 0, 900, 1000), Run(("T", 0), 12, 20, 1200, 2000, 2100)],
+        ("T", 1): [Run(("T", 1), 0, 5, 10, 510, 600)],
+    }
+    survey.holes = [Hole(placed, 1000, 1200)]
+    frames = [Frame(1000, 1100, header(1000, ("T", 1), 10), suspect=True), Frame(1100, 1200)]
+    SlotAssigner(survey, order_of(survey), []).claims({0: frames}, {}, {})
+    assert (frames[0].key, frames[0].slot) == (("T", 0), 10)
 
 
 def test_many_lies_and_many_queues_take_no_product_of_both() -> None:
