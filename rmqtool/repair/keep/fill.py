@@ -15,7 +15,7 @@ from rmqtool.repair.filler import filler, split
 from rmqtool.repair.keep.cells import Cell, smallest_filler
 from rmqtool.repair.keep.light import pairs_of, without_further
 from rmqtool.repair.keep.listed import Listed
-from rmqtool.repair.keep.restore import padded, restored
+from rmqtool.repair.keep.restore import padded, restored, sealed
 from rmqtool.repair.keep.slot_assignment import batch_count
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.repair.keep.tombstone_template import TombstoneTemplates
@@ -134,10 +134,11 @@ class Filling:
             return None
         record = self.log.read(frame.start, frame.length)
         found = restored(frame, record, correct_crc=self.keep_bodies)
-        if found is not None:
-            own = header.properties
-            self.multi_dispatch.of(*frame.key, frame.start, own, 0, dispatched=_is_dispatched(header))
-        return found
+        if found is None:
+            return None
+        own, dispatched = header.properties, _is_dispatched(header)
+        made = self.multi_dispatch.relisted(*frame.key, frame.start, own, dispatched=dispatched)
+        return sealed(found[: len(found) - len(own)] + made)
 
     def _tombstone(
         self,

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from formats import properties as props
+from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
@@ -91,9 +92,11 @@ class MultiDispatchPositions:
         room: int,
         *,
         dispatched: bool = True,
+        keeps: bool = False,
     ) -> list[Further]:
         """What the record at a physical offset states. own: its properties, where they were read.
 
+        keeps: the record is a message that stays, with all other properties that it has.
         dispatched: its type of transaction is not one without a unit, as far as it is known.
         room: bytes for the names of queues that nothing but what they miss tells. Called in the order of the
         log, once a record.
@@ -102,19 +105,33 @@ class MultiDispatchPositions:
             return []
         pointed = self._pointed.get(start, {})
         known = {one: None for one in pointed if one.key[1] == self._queue_id(one.key[0], queue_id)}
-        stated = self.stated(queue_id, own)
+        stated = self.stated(queue_id, own) or []
         self._count(stated, start, known)
         stated = [self._moved(one, start, -1) for one in stated]
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         found = stated if trusted else list(known)
         for one in found if dispatched else known:
             self.told[one.key].add(one.slot)
-        if not stated:
+        if keeps and not trusted and (not known or _relisted(own or b"", found) is None):
+            found = stated
+        elif not stated:
             found += self._guessed(queue_id, start, found, room - _FRAME)
         for one in found:
             self._taken[one.key].add(one.slot)
             self._highest[one.key] = max(self._highest.get(one.key, -1), one.slot)
         return [self._moved(one, start, 1) for one in found]
+
+    def relisted(
+        self, topic: str, queue_id: int, start: int, own: bytes, *, dispatched: bool = True
+    ) -> bytes:
+        """Properties of a message that stays, of the same length, with the positions that are true.
+
+        Called as `of` is, and instead of it.
+        """
+        if self._rule is MultiDispatch.NONE or is_exempt(topic, self._rule):
+            return own
+        found = self.of(topic, queue_id, start, own, 0, dispatched=dispatched, keeps=True)
+        return own if found == self.stated(queue_id, own) else _relisted(own, found) or own
 
     def _count(self, stated: list[Further], start: int, known: Collection[Further]) -> None:
         """Where units count, the unit of a record whose own properties are left counts too."""
@@ -143,16 +160,18 @@ class MultiDispatchPositions:
             found.append(one)
         return found
 
-    def stated(self, queue_id: int, own: bytes | None) -> list[Further]:
-        """The positions that properties name; none where their lists do not go together."""
+    def stated(self, queue_id: int, own: bytes | None) -> list[Further] | None:
+        """The positions that properties name; None where their lists do not go together."""
         there = props.decode(own) if own else {}
-        names = java_split(there.get(_NAMES, ""), ",") if there.get(_NAMES) else []
-        slots = [java_parse_int(one, 64) for one in java_split(there.get(_SLOTS, ""), ",")] if names else []
-        if len(names) != len(slots):
+        if not there.get(_NAMES) or not there.get(_SLOTS):
             return []
+        names, slots = (java_split(there[name], ",") for name in (_NAMES, _SLOTS))
+        numbers = [java_parse_int(one, 64) for one in slots]
+        if len(names) != len(slots) or None in numbers:
+            return None
         return [
             Further((name, self._queue_id(name, queue_id)), slot)
-            for name, slot in zip(names, slots, strict=True)
+            for name, slot in zip(names, numbers, strict=True)
             if slot is not None
         ]
 
@@ -203,5 +222,23 @@ def pairs_of(found: Sequence[Further]) -> dict[str, str]:
 
 
 def without_further(raw: bytes) -> bytes:
-    """Properties less what they say of further queues."""
-    return props.without(props.without(raw, _NAMES), _SLOTS)
+    """Properties less what they say of further queues, under a name with a wrong letter too."""
+    names = _NAMES, _SLOTS
+    kept = [one for one in props.decode_pairs(raw) if not any(_is_nearly(one.raw, name) for name in names)]
+    return props.encode_segments(kept)
+
+
+def _relisted(raw: bytes, found: Sequence[Further]) -> bytes | None:
+    """Properties of the same length that name these positions; None where they have no room."""
+    seal = raw[-TRAILER_SIZE:] if raw[-TRAILER_SIZE:].startswith(props.CRC32.encode()) else b""
+    own = without_further(raw[: len(raw) - len(seal)])
+    ended = own if not own or own.endswith(b"\x02") else own + b"\x02"
+    made = ended + props.encode(pairs_of(found), trailing_separator=False) if found else own
+    length = len(raw) - len(seal)
+    return made.ljust(length, b"\x02") + seal if len(made) <= length else None
+
+
+def _is_nearly(pair: bytes, name: str) -> bool:
+    """Whether a property has this name, or one with one other byte in it."""
+    wanted = f"{name}\x01".encode()
+    return len(pair) >= len(wanted) and sum(a != b for a, b in zip(pair, wanted, strict=False)) <= 1

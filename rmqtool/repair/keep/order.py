@@ -52,22 +52,32 @@ class Room:
 
     def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
         places = sorted(
-            [(hole.start, _most_records(hole)) for hole in holes] + [(run.start, run.count) for run in loose]
+            [(hole.start, _most_records(hole), hole.end) for hole in holes]
+            + [(run.start, run.count, run.end) for run in loose]
         )
-        self._starts = [start for start, _ in places]
-        self._sums = [0, *accumulate(count for _, count in places)]
+        self._starts = [start for start, _, _ in places]
+        self._ends = [end for _, _, end in places]
+        self._sums = [0, *accumulate(count for _, count, _ in places)]
 
     def takes(self, step: int, low: int, high: int, *, batch: bool) -> bool:
         """Whether records with so many queue offsets may have been in what begins in [low, high)."""
         return step == 0 or step <= self.between(low, high) * (BATCH if batch else 1)
 
     def between(self, low: int, high: int) -> int:
-        """Records that fit into what begins in [low, high)."""
-        return max(self.until(high) - self.until(low), 0)
+        """Records that fit into what begins in [low, high), and into the rest of a hole around `low`."""
+        return max(self.until(high) - self.until(low) + self._rest(low), 0)
 
     def inside(self, low: int, high: int) -> int:
         """Records that fit into what lies between two places in holes."""
         return max(self._in_front(high) - self._in_front(low), 0) + 1
+
+    def _rest(self, low: int) -> int:
+        """A record that lies is in a hole, and still in the light queues that it names."""
+        at = bisect_left(self._starts, low)
+        if not at:
+            return 0
+        fit = max(self._ends[at - 1] - low, 0) // SMALLEST_RECORD
+        return min(fit, self._sums[at] - self._sums[at - 1])
 
     def _in_front(self, place: int) -> int:
         at = bisect_left(self._starts, place)

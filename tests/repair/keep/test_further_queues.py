@@ -100,6 +100,28 @@ def test_a_flipped_bit_in_a_further_position_does_not_go_through(case: Callable[
     one.places_stay("consumequeue", UNIT)
 
 
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (NAMES, NAMES.replace("P", "X")),
+        (SLOTS, SLOTS.replace("E", "e", 1)),
+        (f"{SLOTS}\x01", f"{SLOTS}\x01="),
+    ],
+)
+def test_a_message_that_stays_names_its_places_again(case: Callable[[str], Case], was: str, now: str) -> None:
+    """60963, 66676: with its place put right it was in no further queue, or stopped dispatching."""
+    one = case("v498-lmq")
+    at, lied = next(
+        (at, r) for at, r in one.log.items() if at > 9000 and "plainq" in r.properties.get(NAMES, "")
+    )
+    one.overwrite(at + 28, (at + 4096).to_bytes(8, "big"))
+    one.overwrite(at + lied.raw.index(was.encode()), now.encode())
+    one.repair()
+    made = strict.walk(one.repaired)[0][at]
+    assert (made.body, made.properties) == (lied.body, lied.properties)
+    one.places_stay("consumequeue", UNIT)
+
+
 @pytest.mark.parametrize("with_queues", [True, False])
 def test_a_lost_batch_keeps_its_queue_offsets(case: Callable[[str], Case], with_queues: bool) -> None:
     one = case("v533-batchcq")

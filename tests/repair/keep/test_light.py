@@ -54,6 +54,14 @@ def test_what_is_missing_is_given_to_what_lies_there() -> None:
     assert multi_dispatch.without() == {}
 
 
+def test_a_queue_misses_what_lies_in_a_hole_behind_a_record_of_its_own() -> None:
+    """60963: a whole record with a wrong queue number is in the hole, and the queue that it names has it."""
+    log = survey((1000, 2000), {name(0): [(0, 5, 0), (7, 9, 2000)]})
+    multi_dispatch = MultiDispatchPositions(log, RULES, ())
+    assert multi_dispatch.of("T", 3, 1200, None, ENOUGH) == [Further(name(0), 6)]
+    assert multi_dispatch.without() == {}
+
+
 def test_what_a_unit_takes_further_on_is_left_to_it() -> None:
     log = survey((1000, 2000), {name(0): [(0, 4, 0), (8, 9, 2000)]})
     multi_dispatch = MultiDispatchPositions(log, RULES, units((0, 5, 1400)))
