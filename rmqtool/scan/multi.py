@@ -16,6 +16,8 @@ from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUE
 from rmqtool.scan.fields import Field, Issue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
@@ -139,6 +141,22 @@ def unlisted(run: Records, name: str, kernels: Kernels) -> list[int]:
         for index, queues, offsets in lists
         if further_places(queues, offsets, 0, lmq=True) is None and name in java_split(queues, ",")
     ]
+
+
+def uncounted(run: Records, kernels: Kernels, *, lmq: bool) -> Iterator[tuple[int, str, int, int]]:
+    """Index, and name, queue id and slot in a further queue, of records whose lists differ in length.
+
+    They feed none, and 5.x has counted them in each (`MultiDispatchUtils`): the offset of a queue that is not
+    a light one is empty, and Java drops it where it is the last.
+    """
+    every = np.ones(len(run.rows), np.bool_)
+    for index, queues, offsets in _both(run, every, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels):
+        queue_id = int(run.rows[index, Field.QUEUE_ID])
+        if further_places(queues, offsets, queue_id, lmq=lmq) is not None:
+            continue
+        for name, number in zip(java_split(queues, ","), java_split(offsets, ","), strict=False):
+            if (slot := java_parse_int(number, 64)) is not None:
+                yield index, name, queue_id if takes_number(name, lmq=lmq) else 0, slot
 
 
 def takes_number(name: str, *, lmq: bool) -> bool:

@@ -104,6 +104,7 @@ def _cut(survey: Survey, doubt: Blanked) -> None:
             del runs[gone]
         for key in [key for key, runs in queues.items() if not runs]:
             del queues[key]
+    survey.forget_uncounted(start, end)
     survey.holes = [hole for hole in survey.holes if not start <= hole.start < end]
     survey.fillers[doubt.placed.base] = start - doubt.placed.base
     if survey.data_end <= end:

@@ -113,9 +113,10 @@ def by_units(store: Store, survey: Survey, room: Room, rule: MultiDispatch) -> A
             ends[key] = _end(queue)
             if blank := _blank(reported, runs, room):
                 found.blank[key] = blank
-            ahead = _ahead(reported, runs, room)
-            if ahead is not None and any(ahead):
-                found.by_queue[key] = [one.start for one in runs], ahead
+            without = _between(runs, survey.uncounted.get(key, ()))
+            ahead = _ahead(reported, runs, room, without)
+            if ahead is not None and (any(ahead) or without[-1]):
+                found.by_queue[key] = _steps(runs, ahead, without)
                 survey.light[key] = [_moved(one, -by) for one, by in zip(runs, ahead, strict=True)]
     finally:
         files.close()
@@ -123,6 +124,7 @@ def by_units(store: Store, survey: Survey, room: Room, rule: MultiDispatch) -> A
     counts_all = rule is MultiDispatch.USER_TOPICS  # and came with the releases that count prepared ones
     for key, (runs, reported) in stated.items():
         skips = _skips(runs, room, ends.get(key, -1), begins=begins)
+        explained = [[], *_between(runs, survey.uncounted.get(key, ()))]
         certain = False in skips
         if counts_all or certain:
             behind = max((number for number, by in enumerate(reported) if by is not None), default=-1)
@@ -130,9 +132,38 @@ def by_units(store: Store, survey: Survey, room: Room, rule: MultiDispatch) -> A
             found.skipped[key] = [
                 Skip(last + 1, run.first - 1, run.start, certain)
                 for number, (last, run, skips_at_hole) in enumerate(zip(lasts, runs, skips, strict=False))
-                if number > behind and skips_at_hole
+                if number > behind and skips_at_hole and run.first - last - 1 > len(explained[number])
             ]
     return found
+
+
+def _between(runs: Sequence[Run], uncounted: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Behind each run, where records begin that took a position in front of the next run without a unit."""
+    found: list[list[int]] = []
+    for run, behind in zip(runs, [*runs[1:], None], strict=True):
+        at, last = bisect_left(uncounted, (run.end,)), run.last
+        found.append([])
+        for start, slot in uncounted[at:]:
+            if behind is not None and start >= behind.start:
+                break
+            if last < slot and (behind is None or slot < behind.first):
+                found[-1].append(start)
+                last = slot
+    return found
+
+
+def _steps(
+    runs: Sequence[Run], ahead: Sequence[int], without: Sequence[Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """Where records begin to state more, and by how much: at runs, and at those between that have no unit."""
+    starts: list[int] = []
+    found: list[int] = []
+    for run, by, between, following in zip(runs, ahead, without, [*ahead[1:], None], strict=True):
+        room = len(between) if following is None else following - by
+        inside = between if len(between) <= room else []
+        starts += [run.start, *inside]
+        found += range(by, by + len(inside) + 1)
+    return starts, found
 
 
 def _moved(run: Run, by: int) -> Run:
@@ -178,13 +209,21 @@ def _skips(runs: Sequence[Run], room: Room, end: int, *, begins: bool) -> list[b
     return skips
 
 
-def _ahead(reported: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[int] | None:
-    """By how much each run states more; None where units say nothing, or nothing that can be."""
+def _ahead(
+    reported: Sequence[int | None], runs: Sequence[Run], room: Room, without: Sequence[Sequence[int]]
+) -> list[int] | None:
+    """By how much each run states more; None where units say nothing, or nothing that can be.
+
+    without: behind each run, records that are there and took positions without a unit.
+    """
     known = next((number for number, by in enumerate(reported) if by is not None), None)
     if known is None:
         return None
     # offsets that no hole has room for were taken by records without a unit
-    steps = [0 if room.between(a.end, b.start) else b.first - a.last - 1 for a, b in pairwise(runs)]
+    steps = [
+        len(there) if room.between(a.end, b.start) else b.first - a.last - 1
+        for (a, b), there in zip(pairwise(runs), without, strict=False)
+    ]
     ahead = [by or 0 for by in reported]
     for number in range(known - 1, -1, -1):
         ahead[number] = ahead[number + 1] - steps[number]

@@ -179,7 +179,8 @@ class Survey:
     fillers: the position where the filler of a segment begins, by base. doubts: those with records behind
     them, in order. torn: records whose body is right and some of whose properties are not. batches: topics of
     batch queues. in_front: of a filler, store time of the last record in front of it, and whether it has a
-    trailer. light: positions of records in queues that are not their own (multi-dispatch).
+    trailer. light: positions of records in queues that are not their own (multi-dispatch). uncounted: of
+    whole records that state a position in such a queue and get no unit, by physical offset.
     """
 
     segments: list[PlacedSegment]
@@ -195,12 +196,19 @@ class Survey:
     doubts: list[Blanked] = field(default_factory=list)
     torn: list[Torn] = field(default_factory=list)
     light: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    uncounted: dict[QueueKey, list[tuple[int, int]]] = field(default_factory=dict)
     batches: frozenset[str] = frozenset()
     in_front: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def is_light(self, key: QueueKey) -> bool:
         """Whether the queue takes records of other topics, as far as the log or its name tell."""
         return key not in self.runs and (key in self.light or key[0].startswith(LMQ_PREFIX))
+
+    def forget_uncounted(self, start: int, end: int) -> None:
+        """What lies in [start, end) is not part of the log."""
+        self.uncounted = {
+            key: [one for one in there if not start <= one[0] < end] for key, there in self.uncounted.items()
+        }
 
 
 def joined(holes: list[Hole]) -> list[Hole]:

@@ -73,6 +73,7 @@ def _cut(survey: Survey, start: int) -> None:
     for queues in (survey.runs, survey.light):
         for key, runs in queues.items():
             queues[key] = [run for run in runs if run.start < start]
+    survey.forget_uncounted(start, survey.segments[-1].end)
     kept = [hole for hole in survey.holes if hole.end <= start]
     placed = survey.segments[-1]
     first = next(hole for hole in survey.holes if hole.end > start)

@@ -25,7 +25,7 @@ from rmqtool.repair.tombstone_forms import is_service
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
 from rmqtool.scan.joined_runs import RunJoiner
-from rmqtool.scan.multi import inner_batches
+from rmqtool.scan.multi import MultiDispatch, inner_batches, uncounted
 from rmqtool.scan.opened import handed_on
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
@@ -276,8 +276,18 @@ class Surveyor:
             hole.behind = highest
         self._open.clear()
         self._trailer = _has_trailer(run)
+        self._uncounted(run)
         for together in self._joiner.add(run):
             self._dispatcher.take(together, self._placed.base)
+
+    def _uncounted(self, run: Records) -> None:
+        """Positions in further queues that only 5.x gives records: they get no units."""
+        if self.rules.multi_dispatch is not MultiDispatch.USER_TOPICS:
+            return
+        if self.kernels.building.feeds_further_queues(run.window, run.origin, run.rows):
+            for index, name, number, slot in uncounted(run, self.kernels, lmq=self.rules.lmq):
+                place = self._placed.base + int(run.rows[index, Field.POSITION]), slot
+                self._survey.uncounted.setdefault((name, number), []).append(place)
 
     def _suspect(self, row: Rows) -> None:
         start = int(row[Field.POSITION])

@@ -113,6 +113,31 @@ def test_units_behind_the_end_of_the_log_go(tmp_path: Path) -> None:
     assert now.keys() == left.keys()
 
 
+def test_records_whose_lists_differ_in_length_took_an_offset(tmp_path: Path) -> None:
+    """60532: they are there, and a lost record of another queue was taken for the one that had it."""
+    store = LightStore()
+    for number in range(40):
+        if number % 4:
+            store.light(A)
+        else:
+            stated = {
+                "INNER_MULTI_DISPATCH": f"{A},Plain",
+                "INNER_MULTI_QUEUE_OFFSET": f"{store.offsets[A]},",
+            }
+            store.put("Orders", b"body", properties=stated)
+            store.offsets[A] += 1
+        if number % 8 == 4:
+            store.put("Orders", b"of no further queue")
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    for one in store.stored:
+        if one.placed.data.find(b"of no further queue") > 0:
+            store.patch(*store.segment(one.offset), bytes(one.size))
+    store.patch(f"consumequeue/{A}/0/{400:020d}", 0, bytes(200))
+    now = strict.entries(recovered(store, tmp_path))
+    assert [key for key, one in was.items() if key[1] == A and not one.same(now.get(key))] == []
+
+
 def expire(store: HandmadeStore) -> int:
     """The first segment is gone, with a prepared record; where the log begins."""
     store.remove(f"commitlog/{0:020d}")
