@@ -1167,3 +1167,21 @@ def test_a_key_under_a_filler_at_the_end_of_the_log(behind: int, tmp_path: Path)
     key = f"k{store.stored.index(hidden)}"
     found = rmq("query-key", store.root, "Orders", key, "--json")
     assert (found.exit_code, json.loads(found.stdout)["summary"]["incomplete_reason"]) == (3, "damage")
+
+
+def test_a_record_under_a_filler_in_a_segment_of_other_records(tmp_path: Path) -> None:
+    """66200: a filler was put over the filler, and hid the record again; the plan was refused."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    foreign, last = store.stored[0], store.inside(1)[-1]
+    path, position = store.segment(last.offset)
+    blank = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    store.patch(path, 0, bytes(position))
+    store.patch(path, 0, foreign.placed.data)
+    store.patch(path, position, last.size.to_bytes(4, "big") + blank)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[last.offset].raw == last.placed.data

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MESSAGE_MAGIC_CODES
+from formats.commitlog import BLANK_MAGIC_CODE, END_FILE_MIN_BLANK_LENGTH, MESSAGE_MAGIC_CODES
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.repair.keep.headers import SMALLEST_RECORD, read_header
 from rmqtool.repair.keep.model import Frame
 from rmqtool.scan.fields import OFF_MAGIC, OFF_PHYSICAL_OFFSET
+from rmqtool.scan.under_filler import under_filler
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import FileKind
 
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _MAGIC = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in MESSAGE_MAGIC_CODES)
+    b"|".join(
+        re.escape(magic.to_bytes(4, "big", signed=True)) for magic in (*MESSAGE_MAGIC_CODES, BLANK_MAGIC_CODE)
+    )
 )
+_BLANK = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
 _STEP = 4 << 20
 _HEAD = 128
 
@@ -36,14 +41,15 @@ _HEAD = 128
 def frames_by_header(hole: Hole, log: LogBytes) -> list[Frame]:
     """Frames that begin with a header, in order and without overlap; whole records among them first."""
     whole = {frame.start: frame for frame in hole.frames}
-    starts = {hole.start} | set(whole) | set(_own_places(hole, log))
+    ends = dict(_own_places(hole, log)) | {frame.start: frame.end for frame in hole.frames}
+    starts = {hole.start, *ends}
     ordered = sorted(starts)
     found: list[Frame] = []
     for start, following in zip(ordered, [*ordered[1:], hole.end], strict=True):
         if found and start < found[-1].end:
             continue
         known = whole.get(start)
-        end = known.end if known is not None else _end_of(hole, log, start, following)
+        end = ends.get(start) or _end_of(hole, log, start, following)
         if end is None:
             continue
         header = read_header(log.read(start, end - start), start, end - start)
@@ -69,8 +75,11 @@ def _end_of(hole: Hole, log: LogBytes, start: int, following: int) -> int | None
     return None
 
 
-def _own_places(hole: Hole, log: LogBytes) -> Iterator[int]:
-    """Physical offsets in a hole where a record's magic stands and the offset that it states is its place."""
+def _own_places(hole: Hole, log: LogBytes) -> Iterator[tuple[int, int | None]]:
+    """Physical offsets in a hole where a record's magic stands and the offset that it states is its place.
+
+    And where it ends, of one that is whole under the header of a filler.
+    """
     if hole.placed.file is None:
         return
     for begin in range(hole.start, hole.end, _STEP):
@@ -78,8 +87,18 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[int]:
         for match in _MAGIC.finditer(window):
             at = match.start() - OFF_MAGIC
             stated = int.from_bytes(window[at + OFF_PHYSICAL_OFFSET : at + OFF_PHYSICAL_OFFSET + 8], "big")
-            if 0 <= at < _STEP and stated == begin + at:
-                yield stated
+            if not 0 <= at < _STEP or stated != begin + at:
+                continue
+            if match[0] != _BLANK:
+                yield stated, None
+                continue
+            found = under_filler(partial(_behind, log, stated), hole.end - stated, stated)
+            if found is not None:
+                yield stated, stated + found[0]
+
+
+def _behind(log: LogBytes, start: int, position: int, count: int) -> bytes:
+    return log.read(start + position, count)
 
 
 def queues_there(store: Store, files: OpenFiles) -> Iterator[tuple[QueueKey, QueueUnits]]:
