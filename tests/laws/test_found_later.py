@@ -1185,3 +1185,17 @@ def test_a_record_under_a_filler_in_a_segment_of_other_records(tmp_path: Path) -
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
     assert strict.carve(tmp_path / "out")[last.offset].raw == last.placed.data
+
+
+@pytest.mark.parametrize("all_gone", [True, False])
+def test_queues_of_a_topic_that_the_table_does_not_have(all_gone: bool, tmp_path: Path) -> None:
+    """60426: it was taken for a deleted one although all queues were gone, and nobody served its messages."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders" if number % 2 else "Payments", b"body %d" % number)
+    store.config["topics"] = {"topicConfigTable": {"Orders": {"topicName": "Orders"}}, "dataVersion": {}}
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue" if all_gone else store.root / "consumequeue/Payments")
+    assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
+    there = {one.name for one in (tmp_path / "out/consumequeue").iterdir()}
+    assert there == ({"Orders", "Payments"} if all_gone else {"Orders"})

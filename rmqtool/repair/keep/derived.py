@@ -27,6 +27,7 @@ from rmqtool.repair.keep.batch_files import BatchRepair
 from rmqtool.repair.keep.behind import Behind, behind_log
 from rmqtool.repair.keep.extension import ExtensionRepair
 from rmqtool.repair.keep.queues import QueueRepair
+from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
@@ -231,10 +232,11 @@ class _Placed:
 
 
 def _wanted(store: Store) -> Callable[[str, int], bool]:
-    """Queues of topics that were deleted are not made again."""
+    """Queues of topics that were deleted are not made again; where all are gone, none tells of that."""
     kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
     there = {(one.topic, one.queue_id) for kind in kinds for one in store.queues(kind)}
-    return lambda topic, queue_id: is_somebodys(store.topics, topic) or (topic, queue_id) in there
+    every = not there and not has_rocksdb_queues(store)
+    return lambda topic, queue_id: every or is_somebodys(store.topics, topic) or (topic, queue_id) in there
 
 
 def _full_index(store: Store, edits: list[Edit]) -> int:
