@@ -1199,3 +1199,19 @@ def test_queues_of_a_topic_that_the_table_does_not_have(all_gone: bool, tmp_path
     assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
     there = {one.name for one in (tmp_path / "out/consumequeue").iterdir()}
     assert there == ({"Orders", "Payments"} if all_gone else {"Orders"})
+
+
+def test_two_records_and_their_units_against_one_with_another_number(tmp_path: Path) -> None:
+    """They were put into the queue of the one that states a wrong number, which misses what they have."""
+    store = HandmadeStore()
+    for number in range(3):
+        store.put("Few", b"body %d" % number)
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    path, position = store.segment(store.stored[2].offset)
+    whole = store.read(path)
+    store.patch(path, position + OFF_QUEUE_ID, (1).to_bytes(4, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out" / path).read_bytes() == whole

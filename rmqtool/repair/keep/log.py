@@ -19,7 +19,7 @@ from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.model import Frame, Hole, Trust
-from rmqtool.repair.keep.order import Room, lonely_runs, order_of, singleton_runs
+from rmqtool.repair.keep.order import SHORT, Room, lonely_runs, order_of, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
@@ -187,11 +187,11 @@ class LogRepair:
         return made
 
     def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
-        """Which queues have a unit for the records that are alone in theirs; opens fillers that lie."""
+        """Which queues have a unit for the first record of those that are alone; opens fillers that lie."""
         runs = chain(singleton_runs(survey), *lonely_runs(survey).values())
-        singletons = {one.start: one for one in runs if one.count == 1}
+        singletons = {one.start: one for one in runs if one.count <= SHORT}
         fillers = {one.start: one for one in filler_places(survey)}
-        places = [Hole(survey.segments[0], one.start, one.end) for one in singletons.values()]
+        places = [Hole(survey.segments[0], one.start, one.first_end) for one in singletons.values()]
         places = sorted([*places, *fillers.values()], key=lambda one: one.start)
         found = [(places[number], frames) for number, frames in frames_by_unit(self.store, places).items()]
         open_pointed(survey, [(place, frames) for place, frames in found if place.start in fillers])
@@ -199,10 +199,11 @@ class LogRepair:
             place.start: [
                 one.key
                 for one in frames
-                if one.key is not None and one.slot == singletons[place.start].first and one.end == place.end
+                if one.key is not None and one.slot == run.first and one.end == place.end
+                if run.count == 1 or one.key == run.key  # of two records another queue may have one
             ]
             for place, frames in found
-            if place.start in singletons
+            if (run := singletons.get(place.start)) is not None
         }
 
     def _told(self, survey: Survey, runs: Sequence[Run]) -> set[int]:
