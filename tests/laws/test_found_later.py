@@ -1215,3 +1215,53 @@ def test_two_records_and_their_units_against_one_with_another_number(tmp_path: P
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "out" / path).read_bytes() == whole
+
+
+def test_an_entry_into_a_whole_record_with_a_wrong_queue_number(tmp_path: Path) -> None:
+    """What it says was believed, and a byte was left in front of it into which no record fits."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    was = {one.offset: one.placed.data for one in store.stored}
+    for one in store.stored[7:9]:
+        path, position = store.segment(one.offset)
+        store.patch(path, position + OFF_QUEUE_ID, (one.queue_offset + 9).to_bytes(4, "big"))
+    one = store.stored[7]
+    assert one.unit is not None
+    store.patch(*one.unit, plain_unit(one.offset + 1, one.size, 0))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+
+
+@pytest.mark.parametrize("lying", [(20, 50, 59), (50, 59), (1, 59)])
+def test_records_with_the_same_wrong_queue_number(lying: tuple[int, ...], tmp_path: Path) -> None:
+    """The first of them was left as a queue of its own, and the last might have been the next one of that."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    was = {one.offset: one.placed.data for one in store.stored}
+    shutil.rmtree(store.root / "consumequeue")
+    for number in lying:
+        path, position = store.segment(store.stored[number].offset)
+        store.patch(path, position + OFF_QUEUE_ID, (1).to_bytes(4, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+
+
+def test_a_record_with_a_wrong_queue_number_takes_no_two(tmp_path: Path) -> None:
+    """It misses what a queue of two records has; these were put into its queue, which it is not in."""
+    store = HandmadeStore()
+    for queue_id in (1, 0, 0, 1, 1):
+        store.put("Orders", b"body", queue_id=queue_id)
+    store.write(tmp_path / "store")
+    was = {one.offset: one.placed.data for one in store.stored}
+    shutil.rmtree(store.root / "consumequeue")
+    path, position = store.segment(store.of("Orders", 1)[1].offset)
+    store.patch(path, position + OFF_QUEUE_ID, (9).to_bytes(4, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was

@@ -197,6 +197,7 @@ def order_of(
         _put_in_order(order, key, parted[key], room, begin, batch=False)
     _believe_units(order, parted, told, room, begin, batches)
     order.outliers += [one for key in lonely for one in broken[key] if one.start in claimed]
+    singletons += _left_alone(order, lonely, told)
     holes = Room(survey.holes, ())
     fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
@@ -213,8 +214,21 @@ def order_of(
     whole = [one for one in singletons if begin > 0 or not one.first]
     lacking = [one for one in singletons if begin == 0 and one.first]
     missed = _owed_elsewhere(order.missing, lacking) | _owed_elsewhere(unexplained, whole)
+    pairs = [one for one in singletons if one.count > 1]
+    larger = {key for key, runs in order.chosen.items() if sum(one.count for one in runs) > 1}
+    of_larger = [one for one in order.missing if one.key in larger]
+    missed -= {one.start for one in pairs} - _missed_elsewhere(of_larger, pairs)  # one record takes no two
     _disown(order, singletons, missed, pointed or {})
     return order
+
+
+def _left_alone(
+    order: Order, lonely: Iterable[QueueKey], told: Callable[[Sequence[Run]], Collection[int]]
+) -> list[Run]:
+    """Single records that are all that is in order of such queues, and have no unit there."""
+    found = [runs[0] for key in lonely if len(runs := order.chosen[key]) == 1 and runs[0].count == 1]
+    known = told(found) if found else ()
+    return [one for one in found if one.start not in known]
 
 
 def _alone(order: Order) -> dict[tuple[QueueKey, int], Run]:

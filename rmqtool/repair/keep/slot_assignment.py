@@ -73,8 +73,13 @@ class SlotAssigner:
         return made
 
     def _merged(self, headers: list[Frame], units: list[Frame], places: list[Frame]) -> list[Frame]:
-        """Units win over headers, proven ones over others; a header of the same extent goes with its unit."""
+        """Units win over headers, proven ones over others; a header of the same extent goes with its unit.
+
+        One that leads into a whole record at its own place, or over its end, leads to none.
+        """
         by_extent = {(one.start, one.end): one for one in headers}
+        whole = [one for one in headers if _is_whole(one)]
+        units, places = _no_part_of(whole, units), _no_part_of(whole, places)
         chosen: list[Frame] = []
         for trust in Trust:
             chosen = _beside(chosen, [one for one in units if one.trust is trust])
@@ -329,6 +334,23 @@ class SlotAssigner:
         if first <= one.last:
             found.append(Missing(one.key, first, one.last, low, one.high))
         return found
+
+
+def _is_whole(frame: Frame) -> bool:
+    header = frame.header
+    return header is not None and header.framed and header.sound and header.own_place
+
+
+def _no_part_of(whole: Sequence[Frame], some: Sequence[Frame]) -> list[Frame]:
+    """Frames that are one of some whole records, or beside all of them. whole: in order."""
+    starts = [one.start for one in whole]
+    found: list[Frame] = []
+    for one in some:
+        at = bisect_left(starts, one.end) - 1
+        last = whole[at] if at >= 0 else None
+        if last is None or last.end <= one.start or (last.start, last.end) == (one.start, one.end):
+            found.append(one)
+    return found
 
 
 def _beside(taken: list[Frame], more: Sequence[Frame]) -> list[Frame]:
