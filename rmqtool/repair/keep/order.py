@@ -53,7 +53,7 @@ class Room:
     def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
         places = sorted(
             [(hole.start, _most_records(hole), hole.end) for hole in holes]
-            + [(run.start, run.count, run.end) for run in loose]
+            + [(run.start, 1 if run.start == run.last_start else run.count, run.end) for run in loose]
         )
         self._starts = [start for start, _, _ in places]
         self._ends = [end for _, _, end in places]
@@ -180,7 +180,9 @@ def order_of(
         for key, runs in survey.runs.items()
         if len(runs) > 1
     }
-    loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
+    loose = [
+        part for key, parts in broken.items() for part in parts if _is_short(part, batch=key[0] in batches)
+    ]
     singletons = singleton_runs(survey)
     room = Room(survey.holes, loose + singletons)
     order = Order(room)
@@ -437,6 +439,11 @@ def _believe_units(
         _put_in_order(order, key, parted[key], room, begin, batch=False, known=known)
 
 
+def _is_short(part: Run, *, batch: bool) -> bool:
+    """Whether it may be a lie: of a batch queue, in which runs have no parts, a single record."""
+    return part.start == part.last_start if batch else part.count <= SHORT
+
+
 def _put_in_order(
     order: Order,
     key: QueueKey,
@@ -455,7 +462,7 @@ def _put_in_order(
     jumps = all(a.last < b.first for a, b in pairwise(parts))
     # the inside of a run (`Run.first_end`) is left only with both its ends: three records or more that agree
     agree = jumps and any(part.first_end < 0 for part in left)
-    if agree or any(batch or part.count > SHORT for part in left):
+    if agree or not all(_is_short(part, batch=batch) for part in left):
         order.twice.add(key)
         if jumps:
             order.jumps.add(key)

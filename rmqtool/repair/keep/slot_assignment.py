@@ -67,6 +67,7 @@ class SlotAssigner:
                 self._claim(frame)
         left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
         self._claim_nearly(left)
+        self._claim_batches([frame for frame in left if frame.key is None])
         for frame in left:
             self._claim_alone(frame)
         self._find_open(made)
@@ -201,7 +202,7 @@ class SlotAssigner:
             if half is not None
         ]
         proven, possible = Offers(asked), Offers(asked)
-        for offer, between in self._offers():
+        for offer, between in self._offers(batch=False):
             (proven if between else possible).add(offer)
         for frame, header in spoken:
             self._claim_one_nearly(frame, header, proven, possible)
@@ -231,6 +232,35 @@ class SlotAssigner:
         self._take(key, slot, frame)
         for offers in (proven, possible):
             offers.take(key, slot, frame.start, frame.end)
+
+    def _claim_batches(self, frames: Sequence[Frame]) -> None:
+        """By headers in batch queues with a wrong number: one queue of the topic misses all they have."""
+        asked = [(frame, *found) for frame in frames if (found := self._batch_of(frame)) is not None]
+        proven, possible = (Offers((topic, slot) for _, topic, slot, _ in asked) for _ in range(2))
+        for offer, between in self._offers(batch=True) if asked else ():
+            (proven if between else possible).add(offer)
+        for frame, topic, slot, count in asked:
+            for offers in (proven, possible):
+                there = offers.at(topic, slot, frame.start, frame.end, None)
+                if there:
+                    break
+            if len(there) != 1 or not (there[0].goes_on or slot + count - 1 <= there[0].last):
+                continue
+            frame.count, key = count, there[0].key
+            if self._in_order(key, slot, frame):
+                self._take(key, slot, frame)
+                offers.take(key, slot, frame.start, frame.end)
+            else:
+                frame.count = 1
+
+    def _batch_of(self, frame: Frame) -> tuple[str, int, int] | None:
+        """Topic, queue offset and messages of a whole record in a topic of batch queues."""
+        header = frame.header
+        if header is None or not header.own_place or not header.sound:
+            return None
+        topic, count = text_of(header.topic), batch_count(header)
+        known = topic is not None and topic in self._survey.batches and count is not None
+        return (topic or "", header.queue_offset, count or 1) if known else None
 
     def _claim_alone(self, frame: Frame) -> None:
         """A whole record that is alone in its queue stays, unless a queue that missed it has taken it.
@@ -275,18 +305,18 @@ class SlotAssigner:
             slots.append((self._next(key), False))
         return [one for one in slots if self._in_order(key, one[0], frame)]
 
-    def _offers(self) -> Iterator[tuple[Offer, bool]]:
+    def _offers(self, *, batch: bool) -> Iterator[tuple[Offer, bool]]:
         """All positions that queues miss and nothing claims, and what would be the next ones behind them.
 
-        And whether they lie between two records that the queue has.
+        And whether they lie between two records that the queue has. batch: of batch queues, or of the others.
         """
         batches = self._survey.batches
         for key, gaps in self._missing.items():
-            for gap in gaps if key[0] not in batches else ():
+            for gap in gaps if (key[0] in batches) is batch else ():
                 for one in self._unclaimed(gap):
                     yield Offer(key, one.first, one.last, one.low, one.high), gap.first > 0
         for key, runs in self._order.chosen.items():
-            if runs and key[0] not in batches and key not in self._order.twice:
+            if runs and (key[0] in batches) is batch and key not in self._order.twice:
                 slots = self._slots.get(key)
                 low = max(runs[-1].end, self._claimed[key][slots[-1]].start + 1 if slots else 0)
                 following = self._next(key)

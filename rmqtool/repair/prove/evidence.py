@@ -77,6 +77,8 @@ class Evidence:
 
     def _far_ahead(self, one: Record) -> bool:
         """Whether intact records of its queue with lower queue offsets, more than one, lie behind it."""
+        if self._unfiled(one.topic) and (one.topic, one.queue_id) not in self._queues:
+            return self._places.lower_behind(*_slot(one), one.physical_offset) > 1
         steps = (step for step in (-one.queue_offset, *(at - one.queue_offset for at in _STEPS)) if step < 0)
         later = (place for step in steps if (place := self._neighbour(one, step)) is not None)
         return sum(place > one.physical_offset for place in later) > 1

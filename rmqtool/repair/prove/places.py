@@ -86,6 +86,13 @@ class LogPlaces:
         number = int(np.searchsorted(slots, slot))
         return int(places[number]) if number < len(slots) and slots[number] == slot else None
 
+    def lower_behind(self, topic: str, queue_id: int, slot: int, place: int) -> int:
+        """How many records with lower queue offsets lie behind a physical offset."""
+        slots, places = self._known.get((topic, queue_id), (None, None))
+        if slots is None or places is None:
+            return 0
+        return int((places[: int(np.searchsorted(slots, slot))] > place).sum())
+
     def _taking(self, segment: Segment) -> partial[_Found]:
         return partial(self._take, base=segment.base)
 

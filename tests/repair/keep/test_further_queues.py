@@ -137,6 +137,28 @@ def test_a_lost_batch_keeps_its_queue_offsets(case: Callable[[str], Case], with_
     one.places_stay("batchconsumequeue", BATCH_UNIT)
 
 
+@pytest.mark.parametrize("with_queues", [True, False])
+@pytest.mark.parametrize(
+    ("which", "wrong"), [("30", 1), ("30", 1 << 31), ("single", 1), ("single", 1 << 31), ("last", 1 << 31)]
+)
+def test_a_batch_with_a_wrong_queue_number(
+    case: Callable[[str], Case], which: str, wrong: int, with_queues: bool
+) -> None:
+    """The last segment is gone, too: offsets were given twice, or a filler took its place."""
+    one = case("v533-batchcq")
+    max((one.root / "commitlog").iterdir()).unlink()
+    log = [record for at, record in sorted(one.log.items()) if at < 65536 and record.topic == "TopicBCQ"]
+    inner = [record for record in log if record.properties.get("INNER_NUM", "single") == which]
+    lied = log[-1] if which == "last" else inner[5]
+    one.overwrite(lied.offset + 12, (lied.queue_id ^ wrong).to_bytes(4, "big"))
+    if not with_queues:
+        shutil.rmtree(one.root / "batchconsumequeue")
+    repair(one.root, one.release, one.repaired, one.settings)
+    now = strict.walk(one.repaired)[0][lied.offset]
+    assert now.raw == lied.raw
+    assert kept(one.repaired, one.release, one.settings).changes == ()
+
+
 def test_a_tombstone_among_records_with_a_crc_property_has_one(case: Callable[[str], Case]) -> None:
     one = case("v533-props-crc")
     at, lost = sorted(one.log.items())[20]
