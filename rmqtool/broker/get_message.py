@@ -194,6 +194,8 @@ class Pull:
     skipped: int = 0
     """units that lead to no record, or are skipped with one that does, where the log reaches back so far"""
     first_skipped: int | None = None
+    throws_at: int | None = None
+    """queue offset of a unit with a size below zero: a broker's pull throws when it comes to it, each time"""
     suggest_pulling_from_slave: bool = False
     """the unit looked at last leads further back than what a broker takes to be in memory"""
 
@@ -370,6 +372,8 @@ class _Scan:
             return False
         foreign = physical_offset == 0 < log.low
         if not log.holds(log.low if foreign else physical_offset, size):
+            if size < 0 and answer.throws_at is None and log.extent(physical_offset)[1]:
+                answer.throws_at = slot  # `DefaultMappedFile#selectMappedBuffer` sets it as a limit
             if not taken:
                 answer.status = GetMessageStatus.MESSAGE_WAS_REMOVING
             self.removed_until = log.file_behind(physical_offset)

@@ -111,7 +111,7 @@ class LogView:
     def holds(self, physical_offset: int, size: int) -> bool:
         """Whether `CommitLog#getMessage` would return that many bytes: all of them in one file."""
         found = self.segments.locate(physical_offset)
-        return found is not None and physical_offset + size <= min(found[0].end, self.high)
+        return found is not None and 0 <= size <= min(found[0].end, self.high) - physical_offset
 
     def extent(self, physical_offset: int) -> tuple[int, int]:
         """Where the data of the segment around a place begins and ends; twice 0 without one."""

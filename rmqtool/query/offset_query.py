@@ -200,6 +200,12 @@ class OffsetQuery:
 
     def _damaged(self, first: Pull) -> Iterator[Verdict]:
         """The broker looks at no record that it sends, and the client at little."""
+        if first.throws_at is not None:
+            yield Verdict(
+                Cause.PULL_THROWS,
+                f"a pull from offset {self.asked.offset} throws in the broker, each time, and nothing is "
+                f"delivered: the entry of queue offset {first.throws_at} has a size below zero",
+            )
         seen, slots = self.client, [one.queue_offset for one in first.delivered]
         if seen.lost is not None:
             gone = f"from offset {slots[seen.lost]} on: it drops {seen.messages - seen.lost} without an error"
@@ -225,7 +231,8 @@ class OffsetQuery:
         judged = list(judge(self.store, self.view, self.asked, first, self.reading))
         damaged = list(self._damaged(first))
         if damaged:
-            judged = [*damaged, *(one for one in judged if one.cause is not Cause.DELIVERED)]
+            other = {Cause.DELIVERED} if first.throws_at is None else {Cause.DELIVERED, Cause.REMOVED}
+            judged = [*damaged, *(one for one in judged if one.cause not in other)]
         wanted = self.subscription
         if wanted is None or self.report or self.listed or self._left_out or first.status not in _SCANNED:
             yield from judged

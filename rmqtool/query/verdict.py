@@ -33,6 +33,7 @@ class Cause(StrEnum):
     BEYOND_READ_QUEUES = "beyond_read_queues"
     NO_TOPIC = "no_topic"
     GROUP_DISABLED = "group_disabled"
+    PULL_THROWS = "pull_throws"
     UNDECODABLE = "undecodable"
     ALTERED = "altered"
     DELIVERED = "delivered"

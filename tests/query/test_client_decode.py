@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.stores import healthy_store
+from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import encode_message
 from rmqtool.broker.traits import traits_of
 from rmqtool.query.client_decode import decodes
@@ -103,6 +103,26 @@ def test_query_offset_tells_what_a_pull_gives(
     assert one["pull"] == {"bytes": lost.size, "messages": 1, "decoded": min(decoded, 1)}
     behind = rmq(*asked[:4], 1, *asked[5:]).rows[-1]
     assert [verdict["cause"] for verdict in behind["verdicts"]] == ["delivered"]
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_query_offset_tells_of_an_entry_at_which_every_pull_throws(tmp_path: Path, release: str) -> None:
+    """Both real stores: `IllegalArgumentException`, newLimit < 0; recovery looks at three files only."""
+    store = HandmadeStore()
+    for _ in range(100):
+        store.put("Orders", b"x")
+    store.write(tmp_path)
+    queue = min((tmp_path / "consumequeue/Orders/0").iterdir())
+    raw = bytearray(queue.read_bytes())
+    raw[2 * 20 + 8 : 2 * 20 + 12] = struct.pack(">i", -4096)
+    queue.write_bytes(raw)
+    for offset in (0, 2):
+        asked = ("query-offset", tmp_path, "Orders", 0, offset, "-n", 9, "--as-version", release)
+        answer = rmq(*asked, "--format", "ndjson")
+        assert answer.exit_code == 3
+        (verdict,) = answer.rows[-1]["verdicts"]
+        assert verdict["cause"] == "pull_throws"
+        assert "the entry of queue offset 2 has a size below zero" in verdict["message"]
 
 
 def test_query_offset_tells_of_a_body_that_no_client_checks(tmp_path: Path) -> None:
