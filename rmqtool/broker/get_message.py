@@ -314,7 +314,7 @@ class _Scan:
         reach = max(self.limits.filtered, count * view.width)
         most, few = reach // view.width + 1, max(count, 0) + 1
         found = view.slice_from(offset, min(few, most))
-        if found is None:
+        if found is None or not len(found[1]):
             answer.status = GetMessageStatus.OFFSET_FOUND_NULL
             answer.next_begin_offset = view.next_file_offset(offset)
             return

@@ -244,11 +244,17 @@ class QueueView:
         return None
 
     def _loaded(self) -> AnyQueue:
-        """The queue as `ConsumeQueue#load` has it: every file full, as far as it goes."""
-        size = max((file.mapped_size for file in self.queue.files), default=0)
+        """The queue as `ConsumeQueue#load` has it: every file full, as far as it goes.
+
+        A file that is longer than the names of all allow is taken as far as they do.
+        """
+        sizes = {file.mapped_size for file in self.queue.files} - {0}
+        bases = [file.base_offset or 0 for file in self.queue.files]
+        fit = [size for size in sizes if not any(base % size for base in bases)]
+        size = max(fit or sizes, default=self.width)
         files = MappedFiles(max(size, self.width), self.path)
         for file in self.queue.files:
-            full = file.mapped_size // self.width * self.width
+            full = min(file.mapped_size, files.size) // self.width * self.width
             files.files.append(MappedFile(file.base_offset or 0, full, file.path, file))
         if self.batch:
             return BatchConsumeQueue(*self.name, files, "pread")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
-    """Units behind the place where a broker ends the queue, files that are short or not there."""
+    """Units behind the place where a broker ends the queue, files of another length, or not there."""
     if view.hidden is not None:
         number, position, count = view.hidden
         file = view.queue.files[number]
@@ -36,6 +36,9 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
     for file in files:
         if file.size < usual:
             yield _row(file.shown, file.size, usual - file.size, f"the file has {file.size} of {usual} bytes")
+        elif usual and file.size > usual:
+            why = f"the file has {file.size} bytes, others {usual}"
+            yield _row(file.shown, usual, file.size - usual, why)
         elif usual and (file.base_offset or 0) % usual:
             yield _row(file.shown, 0, file.size, f"its name is not a multiple of the {usual} bytes of a file")
     for before, behind in pairwise(files):

@@ -125,6 +125,19 @@ def test_query_offset_tells_of_an_entry_at_which_every_pull_throws(tmp_path: Pat
         assert "the entry of queue offset 2 has a size below zero" in verdict["message"]
 
 
+def test_a_queue_file_that_is_longer_than_its_name_allows_hides_no_other(tmp_path: Path) -> None:
+    """No broker loads such a queue; what the names of its files say tells where each entry lies."""
+    store = healthy_store().write(tmp_path)
+    with sorted((tmp_path / "consumequeue/Orders/0").iterdir())[1].open("ab") as file:
+        file.write(bytes(400))
+    for offset in (3, 23, 43):
+        answer = rmq("query-offset", tmp_path, "Orders", 0, offset, "--format", "ndjson")
+        assert answer.rows[0]["physical_offset"] == store.of("Orders")[offset].offset
+        assert answer.exit_code == 3
+        reasons = [one.get("error") for one in answer.rows[-1]["not_covered"]]
+        assert "the file has 800 bytes, others 400" in reasons
+
+
 def test_query_offset_tells_of_a_body_that_no_client_checks(tmp_path: Path) -> None:
     store = healthy_store().write(tmp_path)
     one = store.of("Orders")[1]
