@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from fixtures.compound import make
 from fixtures.goldens import open_golden
 from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
 from formats.tags_code import tags_hash
+from rmqtool.repair.keep.strays import stray_edits
+from rmqtool.store.layout import Store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -694,3 +697,15 @@ def test_a_queue_file_whose_name_is_a_little_too_low_serves_what_it_did(tmp_path
     assert strict.entries(store.root) == before
     reported = json.loads(rmq("doctor", store.root, "--json").stdout)
     assert reported["already_damaged"]["messages"] == 0
+
+
+@pytest.mark.parametrize(("releases", "goes"), [({"5.1.0", "5.3.3"}, False), ({"4.9.0", "5.3.3"}, True)])
+def test_a_directory_among_segments_goes_where_an_older_release_may_have_written_the_store(
+    tmp_path: Path, releases: set[str], goes: bool
+) -> None:
+    """What had told of a newer release was put right with the rest, and the next plan took it away."""
+    (orders(tmp_path / "store").root / "commitlog/sub").mkdir()
+    store = Store.open(tmp_path / "store")
+    vars(store)["release"] = replace(store.release, releases=frozenset(releases), mixed=False)
+    assert [*stray_edits(store, "5.3.3", named=True)] == []
+    assert bool([*stray_edits(store, "5.3.3", named=False)]) is goes

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
     """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`).
 
-    Directories stay where the release passes over them, if somebody named it or all traces speak for it:
-    with traces of several releases an older one may start.
+    Directories stay where the release passes over them, if somebody named it or no other may have written the
+    store: an older one may start, and the repaired store may look like one of it.
     """
     queues = {
         one.path
@@ -31,7 +31,8 @@ def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
         if file.path.rpartition("/")[0] in queues and file.regular:
             message = f"{file.shown} is not a queue file: brokers refuse a name that is not a number"
             yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
-    if traits_of(release).skips_directories and (named or not store.release.mixed):
+    sure = not store.release.mixed and all(traits_of(one).skips_directories for one in store.release.releases)
+    if traits_of(release).skips_directories and (named or sure):
         return
     for one in store.directories:
         parent = one.path.rpartition("/")[0]
