@@ -699,6 +699,18 @@ def test_a_queue_file_whose_name_is_a_little_too_low_serves_what_it_did(tmp_path
     assert reported["already_damaged"]["messages"] == 0
 
 
+@pytest.mark.parametrize("path", ["commitlog/{:020}", "consumequeue/Orders/0/{:020}"])
+def test_a_directory_where_log_or_queue_will_grow_goes(tmp_path: Path, path: str) -> None:
+    root = orders(tmp_path / "store").root
+    place = root / path.format(0)
+    last = max(place.parent.iterdir())
+    place.with_name(f"{int(last.name) + last.stat().st_size:020}").mkdir()
+    asked = ("--as-version", "5.3.3")
+    assert rmq("doctor", root, *asked).exit_code == 1
+    assert rmq("recover", root, *asked, "--output", tmp_path / "out", "--apply").exit_code == 0
+    assert rmq("doctor", tmp_path / "out", *asked).exit_code == 0
+
+
 @pytest.mark.parametrize(("releases", "goes"), [({"5.1.0", "5.3.3"}, False), ({"4.9.0", "5.3.3"}, True)])
 def test_a_directory_among_segments_goes_where_an_older_release_may_have_written_the_store(
     tmp_path: Path, releases: set[str], goes: bool

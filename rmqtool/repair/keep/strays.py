@@ -8,7 +8,7 @@ from rmqtool.broker.traits import traits_of
 from rmqtool.repair.keep.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.kinds import FileKind
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import escape_name, parse_base_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,8 @@ def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
     """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`).
 
     Directories stay where the release passes over them, if somebody named it or no other may have written the
-    store: an older one may start, and the repaired store may look like one of it.
+    store: an older one may start, and the repaired store may look like one of it. Those with the name of a
+    mapped file go all the same: no broker can make that file.
     """
     queues = {
         one.path
@@ -32,12 +33,13 @@ def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
             message = f"{file.shown} is not a queue file: brokers refuse a name that is not a number"
             yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
     sure = not store.release.mixed and all(traits_of(one).skips_directories for one in store.release.releases)
-    if traits_of(release).skips_directories and (named or sure):
-        return
+    passed_over = traits_of(release).skips_directories and (named or sure)
     for one in store.directories:
-        parent = one.path.rpartition("/")[0]
-        if parent == "commitlog" or parent in queues:
-            message = f"{escape_name(one.path)}: brokers refuse a directory among mapped files"
+        parent, _, name = one.path.rpartition("/")
+        in_place = parse_base_offset(name) is not None
+        if (parent == "commitlog" or parent in queues) and (in_place or not passed_over):
+            what = "no broker can make the file of this name" if in_place else "brokers refuse it"
+            message = f"{escape_name(one.path)}: a directory among mapped files, {what}"
             yield from directory_away(store, one.path, "stray-directory", message)
 
 
