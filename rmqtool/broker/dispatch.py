@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
+    TakesPlaced = Callable[[Records, Ints, list[Key]], object]
+    """takes a run, its records that want a unit in columns, the keys of their lanes"""
 
 CHUNK_ROWS = 1 << 18
 """records that are handed over together, so that many queues cost little; 14 MiB of columns"""
@@ -102,19 +104,20 @@ class Dispatcher:
         self.numberless = 0
         """entries of such lists without a number"""
 
-    def take(self, run: Records, base: int) -> None:
+    def take(self, run: Records, base: int, placed: TakesPlaced | None = None) -> None:
         """A run of records, made with `Check.TEXT`; base: physical offset of the file's first byte.
 
-        Raises `MultiDispatchError`, not with `by_place`.
+        placed: gets what was placed of it, before anything is set in the columns. Raises
+        `MultiDispatchError`, not with `by_place`.
         """
         rows = run.rows
         if self.watch is not None:
             self.watch(run, base)
         self.dispatched += len(rows)
         for start in range(0, len(rows), CHUNK_ROWS):
-            self._take(Records(rows[start : start + CHUNK_ROWS], run.window, run.origin), base)
+            self._take(Records(rows[start : start + CHUNK_ROWS], run.window, run.origin), base, placed)
 
-    def _take(self, run: Records, base: int) -> None:
+    def _take(self, run: Records, base: int, placed: TakesPlaced | None) -> None:
         lanes = self._lanes
         if len(lanes) + len(run.rows) > CHUNK_ROWS or self._waiting > CHUNK_ROWS:
             self.flush()
@@ -122,6 +125,8 @@ class Dispatcher:
         for _ in lanes.take(run, base):
             pass  # the columns are exactly full; the next run empties them
         here = slice(before, len(lanes))
+        if placed is not None:
+            placed(run, lanes.columns[:, here], lanes.keys)
         if not self._by_place:
             self._lead_where_stated(run, here)
         if self._codes is Codes.NONE:

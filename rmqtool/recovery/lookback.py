@@ -123,12 +123,11 @@ class LookBack:
         for one, event in events:
             seen = found.get(one.path)
             if seen is None:
-                spans = QueueSpans(reading.kernels, beside=start.spans)
+                spans = QueueSpans(reading.kernels, is_batch=start.spans.is_batch)
                 seen = found[one.path] = _Seen(spans, Witness(reading.kernels))
             if isinstance(event, Records):
-                seen.spans.take(event, one.base)
                 seen.witness.take(event, one.base)
-                matcher.take(event, one.base)
+                matcher.take(event, one.base, seen.spans)
             elif isinstance(event, Gap):
                 seen.gaps.append((one.path, one.base + event.position, event.length))
             else:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.broker.start import AnyQueue, Start
-    from rmqtool.recovery.spans import Key
+    from rmqtool.recovery.spans import Key, QueueSpans
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
@@ -400,11 +400,14 @@ class UnitMatcher:
         found = self._extensions.get((topic, queue_id))
         return found if found is not None and found.files else None
 
-    def take(self, run: Records, base: int) -> None:
-        """A run of records, intact or not: an entry that leads to a damaged one leads to the right place."""
+    def take(self, run: Records, base: int, spans: QueueSpans) -> None:
+        """A run of records, intact or not: an entry that leads to a damaged one leads to the right place.
+
+        spans: takes the records as they were placed here, too.
+        """
         self._torn.take(run)
         with suppress(MultiDispatchError):  # the start tells of it
-            self._dispatcher.take(run, base)
+            self._dispatcher.take(run, base, spans.take)
 
     def result(self) -> dict[Key, Matches]:
         """What was found since the last call."""

@@ -33,9 +33,8 @@ class ObservedStart(Start):
 
     def see(self, run: Records, base: int) -> None:
         """A run of records of the log, whether it is dispatched or not."""
-        self.spans.take(run, base)
         self.witness.take(run, base)
-        self.matcher.take(run, base)
+        self.matcher.take(run, base, self.spans)
 
     def _indexed(self, key: Key) -> int:
         """Where a queue ended before anything was dispatched to it."""

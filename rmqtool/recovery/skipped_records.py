@@ -50,7 +50,7 @@ def behind_fillers(start: ObservedStart) -> tuple[PassedOver, ...]:
             for number, one in enumerate(start.loaded)
             if one.base <= offset < one.base + size
         }
-    hidden = QueueSpans(start.reading.kernels, beside=start.spans)
+    hidden = QueueSpans(start.reading.kernels, is_batch=start.spans.is_batch)
     found = [_behind(start.loaded[number], position, start, hidden) for number, position in sorted(places)]
     start.spans.add(hidden)
     return tuple(one for one in found if one is not None)
@@ -74,8 +74,7 @@ def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueS
                     run = Records(rows, event.window, event.origin)
                     messages += len(run.rows)
                     length += int(run.rows[:, Field.STORE_SIZE].sum())
-                    hidden.take(run, one.base)
-                    matcher.take(run, one.base)
+                    matcher.take(run, one.base, hidden)
             if not replaced and not messages and not _lies_on_one(one, position, source, reading):
                 return None
     except RmqtoolError:

@@ -13,7 +13,6 @@ import numpy as np
 
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import CrcState, DispatchColumn, Field
-from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import inner_batches
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[str, int]
 _ENDLESS = (1 << 63) - 1
-_ROOM = 1 << 14
-"""records that are looked at together"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +55,22 @@ class LastMessage:
 
 
 class QueueSpans:
-    """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
+    """Fed with placed records; `of` then answers for each queue. Memory depends on the number of queues."""
 
     def __init__(
         self,
         kernels: Kernels,
         known: Callable[[Key], int] = lambda _: _ENDLESS,
-        beside: QueueSpans | None = None,
         is_batch: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """known: the queue offset from which on a queue has no unit yet.
 
-        beside: whose room for records is used too, for it is large and empty between two runs, and whose
-        `is_batch`. is_batch: whether the queues of a topic are batch queues, in which a record has the places
-        that its properties name, whatever its queue offset is (`BatchConsumeQueue#putMessagePositionInfo`).
+        is_batch: whether the queues of a topic are batch queues, in which a record has the places that its
+        properties name, whatever its queue offset is (`BatchConsumeQueue#putMessagePositionInfo`).
         """
-        self.lanes: Lanes = (
-            Lanes(kernels, _ROOM, any_topic=True, delivery_times=False) if beside is None else beside.lanes
-        )
         self.known = known
         self._kernels = kernels
-        self.is_batch: Callable[[str], bool] = is_batch if beside is None else beside.is_batch
+        self.is_batch = is_batch
         self._spans: dict[Key, tuple[int, int]] = {}
         self._last: dict[Key, LastMessage] = {}
         self._lags: dict[Key, Lag] = {}
@@ -96,26 +88,18 @@ class QueueSpans:
         """The last message of a queue, None when none was seen."""
         return self._last.get((topic, queue_id))
 
-    def take(self, run: Records, base: int) -> None:
-        """A run of records whose topics were looked at; `base` of their file."""
-        good = run.rows[:, Field.CRC_STATE] != CrcState.BAD
+    def take(self, run: Records, columns: Ints, keys: list[Key]) -> None:
+        """A run of records as `Lanes` placed those that want a unit; keys: of their lanes."""
+        good = run.rows[columns[DispatchColumn.OWNER], Field.CRC_STATE] != CrcState.BAD
         if not good.all():
-            run = Records(run.rows[good], run.window, run.origin)
-        for _ in self.lanes.take(run, base):
-            self._widen_all(run)
-        self._widen_all(run)
-
-    def _widen_all(self, run: Records) -> None:
-        """Empties the columns."""
-        columns = self.lanes.columns[:, : len(self.lanes)]
-        self.lanes.clear()
+            columns = columns[:, good]
         if not columns.shape[1]:
             return
         lanes, slots = columns[DispatchColumn.LANE], columns[DispatchColumn.SLOT]
         there = np.flatnonzero(np.bincount(lanes))
         numbers = np.empty(there[-1] + 1, np.int64)
         numbers[there] = np.arange(len(there))
-        queue, keys = numbers[lanes], [self.lanes.keys[lane] for lane in there.tolist()]
+        queue, keys = numbers[lanes], [keys[lane] for lane in there.tolist()]
         slots, last_slots = self._places(run, columns[DispatchColumn.OWNER], slots, queue, keys)
         lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
         np.minimum.at(lowest, queue, slots)
