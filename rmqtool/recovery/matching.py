@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
+    Agree = Callable[[npt.NDArray[np.uint8], int, Ints, Ints, npt.NDArray[np.bool_]], tuple[int, int]]
+    """`kernels.dispatch.agree_units`"""
 
 _SPARSE = 64
 """entries that are read for one that is wanted, at most"""
@@ -130,7 +132,7 @@ def _displaced(run: QueueRecords) -> npt.NDArray[np.bool_]:
     return np.zeros(len(run), np.bool_) if run.in_place is None else ~run.in_place[run.chosen]
 
 
-class _Queue:
+class PlainQueue:
     """The entries of one queue as they lie on disk.
 
     size: bytes of its files. begin: tells the first byte that its owner answers for (`minLogicOffset`). gone:
@@ -145,11 +147,13 @@ class _Queue:
         begin: Callable[[], int],
         gone: tuple[MappedFile, ...],
         extension: MappedFiles | None,
+        agree: Agree,
     ) -> None:
-        self._begin = begin
+        self._begin, self._agree = begin, agree
         self._files = [one for one in files if one.file is not None]
         self._bases = np.array([one.base for one in self._files], np.int64)
         self._end, self._size = end, size
+        self._even = size > 0 and not (self._bases % size).any()
         self._extension = extension
         self._behind = [one for one in (*self._files[-1:], *gone) if one.file is not None]
         self._last_offset = self._offset_at(end - 1)
@@ -170,7 +174,11 @@ class _Queue:
         Names of files that were made begin at multiples of their size. Under another name the first one does
         not reach some of its own entries.
         """
-        self.found.add(Matches(span=_span(run)))
+        span = _span(run)
+        self.found.add(Matches(span=span))
+        if span is not None and self._leads_to_all(run, *span):
+            self.found.add(Matches(matched=len(run)))
+            return
         slots, offsets, sizes = run.slots, run.offsets, run.sizes
         if self._last_offset is not None and (last := offsets == self._last_offset).any():
             self.found.add(Matches(ahead=bool((slots[last] >= self._end).any())))
@@ -197,6 +205,20 @@ class _Queue:
             of_these = units, offsets[chosen], sizes[chosen], slots[chosen]
             self._compare(*of_these, displaced[chosen])
             self._compare_tags(*of_these, codes[chosen])
+
+    def _leads_to_all(self, run: QueueRecords, low: int, high: int) -> bool:
+        """Whether the entry at the slot of each record is its own in every field, as it is as a rule."""
+        if not self._even or low < 0 or high > self._end or high - low > _SPARSE * len(run):
+            return False
+        right = np.zeros(len(run), np.bool_)
+        for one in self._files:
+            first = one.base // BYTES
+            begin, end = max(low, first), min(high, first + self._size // BYTES)
+            if begin < end and one.file is not None:
+                with one.file.open("pread") as source:
+                    raw = source.window((begin - first) * BYTES, (end - begin) * BYTES)
+                    self._agree(raw, begin, run.columns, run.chosen, right)
+        return bool(right.all())
 
     def _take_away(self, slots: Ints, offsets: Ints, sizes: Ints) -> None:
         """Records behind the end that the recovered queue has, with an entry there that leads to them."""
@@ -341,10 +363,12 @@ class _Torn:
         while self._places and self._count - len(self._places[0]) > CHUNK_ROWS + len(run.rows):
             self._count -= len(self._places.popleft())
 
+    def __bool__(self) -> bool:
+        """Whether any were noted."""
+        return bool(self._places)
+
     def among(self, offsets: Ints) -> npt.NDArray[np.bool_]:
         """Which of these are such places."""
-        if not self._places:
-            return np.zeros(len(offsets), np.bool_)
         return np.isin(offsets, np.concatenate(self._places))
 
 
@@ -366,8 +390,9 @@ class UnitMatcher:
         self._extensions = {
             key: replace(found, files=list(found.files)) for key, found in start.extensions.items()
         }
-        self._queues: dict[Key, _Queue | _BatchQueue] = {}
+        self._queues: dict[Key, PlainQueue | _BatchQueue] = {}
         self._torn = _Torn()
+        self._agree: Agree = start.reading.kernels.dispatch.agree_units
         batches = {topic for (topic, _), (batch, *_) in self._known.items() if batch}
         settings = start.settings
         self._dispatcher = Dispatcher(
@@ -380,18 +405,22 @@ class UnitMatcher:
         )
 
     def _append(self, key: Key, run: QueueRecords) -> None:
-        torn = self._torn.among(run.offsets)
-        if torn.any():
+        if self._torn:
+            torn = self._torn.among(run.offsets)
             run.columns[DispatchColumn.CODE, run.chosen[torn]] = NO_CODE
         self._queue(*key).append(run)
 
-    def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
+    def _queue(self, topic: str, queue_id: int) -> PlainQueue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
         if found is None:
             none = False, (), 0, 0, int, ()
             batch, files, end, size, begin, gone = self._known.get((topic, queue_id), none)
             extension = self._extension(topic, queue_id)
-            found = _BatchQueue(files, end) if batch else _Queue(files, end, size, begin, gone, extension)
+            found = (
+                _BatchQueue(files, end)
+                if batch
+                else PlainQueue(files, end, size, begin, gone, extension, self._agree)
+            )
             self._queues[topic, queue_id] = found
         return found
 
