@@ -15,6 +15,7 @@ from rmqtool.report.findings import FindingGroups
 from rmqtool.report.map_reading import share_the_pass
 from rmqtool.report.redacted import redacted
 from rmqtool.report.segment_map import SegmentMap
+from rmqtool.report.topic_sums import TopicSums
 from rmqtool.report.volume import Timeline
 from rmqtool.secrets import without_secrets
 from rmqtool.store.names import escape_name
@@ -47,6 +48,7 @@ class LogFindings:
         store = self.run.store
         self.groups = FindingGroups(str(store.given))
         self.map = SegmentMap(store, len(store.segments))
+        self._sums = TopicSums()
         self.stats = LogStatistics(store, MessageFilter(), ("topic",), self.run.reading)
 
     def read(self) -> None:
@@ -54,11 +56,13 @@ class LogFindings:
         share_the_pass(self.run, self.map, self._taken)
         for one in self.run.findings():
             self.groups.take(one)
+        sums = self._sums.table()
+        self.stats.add_sums(sums, sums, None)
 
     def _taken(self, shape: RunShape) -> None:
-        self.stats.add_sums(shape.sums, shape.sums, shape.largest)
-        if shape.volume is not None:
-            self.timeline.add(shape.volume)
+        self._sums.add(shape.topics, shape.sums)
+        self.stats.add_sums(None, None, shape.largest)
+        self.timeline.add(shape.volume)
 
     @property
     def harmed(self) -> bool:

@@ -71,7 +71,7 @@ def share_the_pass(run: Verification, found: SegmentMap, taken: Callable[[RunSha
         usual = Accounting.of(run.store, kernels, run.level, run.compared_until)
         index = run.index_check
         accounting = replace(usual, unindexed=index is not None and index.without_files)
-        shaping = Shaping(kernels, found.cells, summed=True)
+        shaping = Shaping(kernels, found.cells)
 
         def made(segment: Segment) -> _Making:
             return _Making(accounting(segment), shaping, segment)

@@ -16,6 +16,7 @@ from rmqtool.check.log_reading import Filler
 from rmqtool.report.cells import DAMAGE, TOPICS_FROM, Grid, State, cells_for, pieces
 from rmqtool.report.shape import RunShape
 from rmqtool.scan.events import Blank, Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.fields import TopicSum
 from rmqtool.scan.reader import Expired
 from rmqtool.store.coverage import Incomplete, coverage, holes_in
 from rmqtool.store.coverage import unreadable as unreadable_row
@@ -132,7 +133,8 @@ class SegmentMap:
         np.add.at(now.sums, (run.drawn.cells, own[run.drawn.codes]), run.drawn.sums)
         now.reached = run.end
         now.records += run.records
-        now.times = [*now.times, run.first_timestamp, run.last_timestamp]
+        times = run.sums[:, (TopicSum.FIRST_TIMESTAMP, TopicSum.LAST_TIMESTAMP)]
+        now.times = [*now.times, int(times.min()), int(times.max())]
         now.times = [min(now.times), max(now.times)]
 
     def _number(self, name: str | None) -> int:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.report.shape import SECOND, Volume
+from rmqtool.report.shape import Volume
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
 
+SECOND = 1000
 MOST = 8192
 """intervals that are kept; with more of them they get twice as long"""
 _WAITING = 1 << 16

@@ -226,6 +226,18 @@ class Sum(IntEnum):
     KEYED_END = 7
 
 
+class TopicSum(IntEnum):
+    """Columns of the int64 sums by topic that a run of records adds up to (`kernels.tally`)."""
+
+    MESSAGES = 0
+    BYTES = 1
+    BODY_BYTES = 2
+    COMPRESSED = 3
+    LARGEST = 4
+    FIRST_TIMESTAMP = 5
+    LAST_TIMESTAMP = 6
+
+
 SIEVE_FACTOR = 0x9E3779B97F4A7C15
 """the top bits of a 32-bit hash times this are its place in a sieve, a bitmap of 2^n bits"""
 

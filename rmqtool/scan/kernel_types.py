@@ -274,6 +274,10 @@ class Kernels(Protocol):
         self, buf: Bytes, positions: Ints, lengths: Ints, spans: Ints, counts: Ints, empty: Bools
     ) -> int: ...
 
+    def tally(
+        self, rows: Ints, lanes: Ints, topics: Ints, grid: Ints, drawn: Ints, sums: Ints, seconds: Ints
+    ) -> tuple[int, int]: ...
+
     def walk_entries(
         self, buf: Bytes, start: int, origin: int, file_size: int, checks: int, rows: Ints, status: Ints
     ) -> None: ...

@@ -31,6 +31,7 @@ from rmqtool.scan.spans_python import (
     property_texts,
     same_spans,
 )
+from rmqtool.scan.tally_python import tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +60,7 @@ __all__ = [
     "sound_stretches",
     "sound_without_keys",
     "span_units",
+    "tally",
     "walk",
     "walk_entries",
 ]

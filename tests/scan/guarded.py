@@ -76,6 +76,7 @@ COLUMNS = {
     "dispatch": {"rehash", "by_lane", "outline"},
     "encoding": {"number_rows"},
     "hashes": {"lengths_of_chains"},
+    "tally": {"tally"},
 }
 """kernels that see no byte of a store, only columns that others made"""
 _UNIT, _ITEM = 20, 20

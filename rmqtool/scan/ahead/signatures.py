@@ -102,6 +102,9 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "span_units": Signature((LONGS,), 1),
         "property_spans": Signature((BYTES, LONGS, LONGS, TABLE, LONGS, FLAGS), 1),
     },
+    "tally": {
+        "tally": Signature((TABLE, LONGS, LONGS, LONGS, TABLE, TABLE, TABLE), 2),
+    },
     "text": {
         "utf8_ok": Signature((NUMBER, NUMBER), 1, truth=True),
     },

@@ -23,6 +23,7 @@ from rmqtool.scan.kernels.spans import (
     same_spans,
     span_units,
 )
+from rmqtool.scan.kernels.tally import tally
 from rmqtool.scan.kernels.text import utf8_ok
 from rmqtool.scan.kernels.walk import find_record, records_at, walk
 
@@ -46,6 +47,7 @@ __all__ = [
     "sound_stretches",
     "sound_without_keys",
     "span_units",
+    "tally",
     "utf8_ok",
     "walk",
     "walk_entries",
