@@ -154,15 +154,17 @@ def _plan(
     context: Context, opened: Store, read: ReadOptions, version: VersionOptions, skipped: str | None
 ) -> Row:
     """The plan of `recover`, or why there is none: also what recover itself would say."""
-    from rmqtool.cli.recover import plan_recovery
-    from rmqtool.repair.interrupted import refuse_if_interrupted
-    from rmqtool.repair.workplace import work_place
-    from rmqtool.report.changes import no_plan, plan_section
-    from rmqtool.store.holding import refuse_if_held
+    from rmqtool.report.document import no_plan
 
     if skipped is not None:
         auto = "nothing was found that recover repairs (--plan always makes one)"
         return no_plan(auto if skipped == "auto" else "not asked for (--plan never)")
+    from rmqtool.cli.recover import plan_recovery
+    from rmqtool.repair.interrupted import refuse_if_interrupted
+    from rmqtool.repair.workplace import work_place
+    from rmqtool.report.changes import plan_section
+    from rmqtool.store.holding import refuse_if_held
+
     chosen: Row = {"policy": "keep", "release": version.release, "damaged_body": "tombstone", "donors": []}
     try:
         refuse_if_interrupted(opened.root)
@@ -176,10 +178,12 @@ def _plan(
 
 def _journals(context: Context, opened: Store, given: Sequence[str] | None) -> list[Row]:
     """Those that are named, and the one of an apply that was stopped, as far as that can be read."""
+    stopped = stopped_journal(opened)
+    if not given and stopped is None:
+        return []
     from rmqtool.report.changes import journal_section
 
     rows = [journal_section(opened, one) for one in given or ()]
-    stopped = stopped_journal(opened)
     if stopped is not None and not rows:
         try:
             rows.append(journal_section(opened, stopped))

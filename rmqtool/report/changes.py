@@ -20,11 +20,6 @@ MOST = 200
 """changes of a plan that are listed"""
 
 
-def no_plan(why: str) -> Row:
-    """The section of a plan that was not made."""
-    return {"made": False, "why": why, "rows": []}
-
-
 def plan_section(plan: Plan) -> Row:
     """The section of the plan: what `recover` prints, without the check of its result."""
     return {"made": True, "why": None, **plan_facts(plan), **_changes(plan)}

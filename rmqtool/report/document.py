@@ -80,6 +80,11 @@ class LogFindings:
         }
 
 
+def no_plan(why: str) -> Row:
+    """The section of a plan that was not made."""
+    return {"made": False, "why": why, "rows": []}
+
+
 def map_document(found: LogFindings, left_out: dict[str, int]) -> Row:
     """The map, with the number of findings of each segment."""
     rows = [
