@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from fixtures import base_facts
@@ -17,12 +18,21 @@ PROBED = ("OrderTopic", 0)
 """the queue that got one message once everything had come to rest"""
 
 
+NOTHING = re.compile(
+    r"(?<![\w,./])0 (\w+ ){0,2}(entry|entries|messages|records|files|timers|topics|ranges)\b"
+)
+"""a count of nothing, which a sentence leaves out"""
+
+
 def contradictions(outcome: Outcome, case: DamageCase) -> list[str]:
     """What was simulated otherwise than it was seen; empty when all is well."""
     result = case.result
     codes = {one.code for one in outcome.consequences}
     refuses = any(code.startswith("DR-REFUSE-") for code in codes) or "DR-LOCK-HELD" in codes
-    found = [*_files(outcome, case)]
+    found = [
+        *_files(outcome, case),
+        *(one.message for one in outcome.consequences if NOTHING.search(one.message)),
+    ]
     if result["load"] != "ok" or result.get("start", "ok") != "ok":
         return found if refuses else [*found, "no refusal"]
     if refuses:

@@ -50,6 +50,21 @@ def test_every_behaviour_and_every_code_has_its_place() -> None:
     assert {code for row in BEHAVIOURS for code in row.codes} == set(CATALOGUE)
 
 
+def test_zero_is_not_said() -> None:
+    built = (
+        "816 messages are handed to queues and index during the start",
+        ", and 2 consume queue entries are built",
+    )
+    assert consequence("DR-DISPATCHED", messages=816, units=0).message == built[0]
+    assert consequence("DR-DISPATCHED", messages=816, units=2).message == "".join(built)
+    hidden = consequence("DR-FILLER-HIDES", messages=0).message
+    assert hidden == "a filler stands where a record was: recovery and dispatching miss it"
+    for entry in CATALOGUE.values():
+        names = {name for _, name, _, _ in Formatter().parse(of_many(entry.sentence)) if name}
+        assert "[" not in of_many(entry.sentence)
+        assert "[" not in filled(entry.sentence, dict.fromkeys(names, 1))
+
+
 def test_one_is_no_plural() -> None:
     assert consequence("DR-INDEX-DROPPED", count=1, offset=0).message.startswith("1 index file is deleted")
     assert consequence("DR-INDEX-DROPPED", count=2, offset=0).message.startswith("2 index files are deleted")

@@ -108,8 +108,8 @@ LOG = (
     Entry(
         "DR-FILLER-HIDES",
         W,
-        "a filler stands where a record was: recovery and dispatching miss it and {messages} intact "
-        "{messages:message|messages} behind it in the file",
+        "a filler stands where a record was: recovery and dispatching miss it[ and {messages} intact "
+        "{messages:message|messages} behind it in the file]",
         "rmqtool dump STORE lists what lies behind it",
     ),
     Entry(
@@ -138,8 +138,8 @@ LOG = (
     Entry(
         "DR-DISPATCHED",
         N,
-        "{messages} {messages:message is|messages are} handed to queues and index during the start, and "
-        "{units} consume queue {units:entry is|entries are} built",
+        "{messages} {messages:message is|messages are} handed to queues and index during the start[, and "
+        "{units} consume queue {units:entry is|entries are} built]",
         "nothing to do",
     ),
     Entry(
