@@ -124,7 +124,11 @@ class Start:
         """entries that lead behind the end of the log were looked for"""
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
-        self.dispatcher = self._dispatcher()
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        """Takes what is dispatched; made for the first record, as its columns are large."""
+        return self._dispatcher()
 
     def _dispatcher(self) -> Dispatcher:
         traits, settings = self.traits, self.settings

@@ -20,14 +20,7 @@ def check_with(
     store: Store,
     planned: Planned,
     read: ReadOptions,
-    *,
-    verifies: bool = True,
 ) -> Checked:
-    """What a check of `repair.prove.checks` says. verifies: it reads all that `verify` does, if not more."""
-    from rmqtool.check.verify import Verification
-
+    """What a check of `repair.prove` says, which tells what it will read."""
     with context.progress("checking", 0) as progress:
-        reading = read.of_log(store, progress.advance, expect=progress.expect_more)
-        if verifies:
-            progress.expect(Verification(store, reading).bytes_to_read)
-        return check(store, planned, reading)
+        return check(store, planned, read.of_log(store, progress.advance, expect=progress.expect_more))

@@ -126,7 +126,7 @@ def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions)
     from rmqtool.repair.prove.checks import check_broker, check_keep
 
     if planned.plan.parameters["policy"] == Policy.BROKER:
-        return check_with(check_broker, context, opened, planned, read, verifies=False)
+        return check_with(check_broker, context, opened, planned, read)
     return check_with(check_keep, context, opened, planned, read)
 
 
@@ -141,7 +141,7 @@ def plan_recovery(
     release = chosen["release"] or opened.release.last
     if chosen["policy"] == Policy.BROKER:
         return _as_broker(context, opened, release, chosen, read)
-    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
+    with context.progress("reading", 0) as progress:
         options = KeepOptions(
             release=release,
             named_release=chosen["release"],
@@ -150,7 +150,7 @@ def plan_recovery(
             jobs=read.job_count,
             access=Access.of(read.bytes_per_second, careful=True, live=False),
             advance=progress.advance,
-            expect=progress.expect,
+            expect=progress.expect_more,
         )
         return keep(opened, options, work).planned
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 """seconds before the bar appears, and after other output before it appears again"""
 
+MOST = 0.99
+"""of the bar while work goes on: what comes besides is known only when it comes"""
+
 _PACE = 0.1
 """seconds between two looks of the bar"""
 
@@ -35,6 +38,8 @@ class Progress:
         self._enabled = enabled and is_terminal(sys.stderr) and not is_dumb()
         self._color = color
         self._done = 0
+        self._grown = 0, 0.0
+        """bytes done when the total was told, and how much of the bar they had"""
         self._since = time.monotonic()
         self._due = self._since + PATIENCE
         self._bar: Any = None
@@ -43,12 +48,23 @@ class Progress:
     def expect(self, total: int) -> None:
         """`total` bytes will be done in all, as is known only now."""
         with self._lock:
-            self._total = total
+            self._grow(total)
 
     def expect_more(self, count: int) -> None:
         """`count` bytes more than are done now."""
         with self._lock:
-            self._total = self._done + count
+            self._grow(self._done + count)
+
+    def _grow(self, total: int) -> None:
+        self._grown = self._done, self.share
+        self._total = total
+
+    @property
+    def share(self) -> float:
+        """How much of the bar is full: never less than before, though the total may grow."""
+        done, share = self._grown
+        left = (self._total or 0) - done
+        return min(share + (1 - share) * (self._done - done) / left, MOST) if left > 0 else share
 
     def advance(self, count: int) -> None:
         """`count` more bytes are done."""
@@ -70,10 +86,8 @@ class Progress:
         known = self._total is not None and self._done < self._total
         self._bar.update(
             self._bar.task_ids[0],
-            completed=self._done,
-            total=self._total
-            if known
-            else None,  # a bar that goes to and fro: there is more than was thought
+            completed=self.share,
+            total=1 if known else None,  # a bar that goes to and fro: there is more than was thought
             text=self._text(time.monotonic() - self._since),
         )
         self._due = time.monotonic() + _PACE
@@ -109,7 +123,7 @@ class Progress:
             transient=True,
             expand=True,
         )
-        bar.add_task(self._label, total=self._total, text="")
+        bar.add_task(self._label, total=1, text="")
         bar.start()
         return bar
 

@@ -51,31 +51,72 @@ def test_the_total_is_what_is_read(name: str, tmp_path: Path, monkeypatch: pytes
     assert {label: ratio for label, ratio in counted.items() if not LEAST <= ratio <= MOST} == {}
 
 
-@pytest.mark.parametrize("base", ["v533-a-crash", "v533-a-clean", "v498-a-crash"])
-@pytest.mark.parametrize("name", STARTS)
-def test_the_total_of_starts_is_known_before_the_log_is_read_and_reached(
-    name: str, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    totals: dict[str, list[int]] = {}
-    done: dict[str, int] = {}
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[int, int]]]:
+    """By label what was done when a total was told, and the total; at last what was done in the end."""
+    found: dict[str, list[tuple[int, int]]] = {}
 
     class Watched(progress.Progress):
-        def expect(self, total: int) -> None:
-            totals.setdefault(self._label, []).append(total)
-            super().expect(total)
-
-        def expect_more(self, count: int) -> None:
-            self.expect(self._done + count)
+        def _grow(self, total: int) -> None:
+            found.setdefault(self._label, []).append((self._done, total))
+            super()._grow(total)
 
         def __exit__(self, *error: Any) -> None:  # noqa: PYI036 - handed on
-            done[self._label] = self._done
+            if self._total:
+                found[self._label].append((self._done, self._total))
             super().__exit__(*error)
 
     monkeypatch.setattr(progress, "Progress", Watched)
+    return found
+
+
+Told = dict[str, list[tuple[int, int]]]
+
+
+def assert_known_before(told: Told) -> None:
+    """Totals are told in front of everything, and reached."""
+    for label, (*before, (done, total)) in told.items():
+        assert done == total == before[-1][1], label
+        assert {at for at, _ in before} == {0}, label
+
+
+@pytest.mark.parametrize("base", ["v533-a-crash", "v533-a-clean", "v498-a-crash"])
+@pytest.mark.parametrize("name", STARTS)
+def test_the_total_of_starts_is_known_before_the_log_is_read_and_reached(
+    name: str, base: str, tmp_path: Path, told: Told
+) -> None:
     command, *options = name.split()
     assert rmq(command, copy_base(base, tmp_path / "store"), *options).exit_code in {0, 1}
-    assert totals["reading"]
-    assert {label: [done[label]] for label in totals} == totals
+    assert told["reading"]
+    assert_known_before(told)
+
+
+REPAIRED = (
+    "v498-record-body-first-last-abort0", "v533-cq-all-zero-bytes-abort",
+    "v533-layout-first-renamed-gap-clean",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["v533-a-crash", "v498-a-crash", *REPAIRED])
+def test_what_recover_reads_and_checks_is_known_before(name: str, tmp_path: Path, told: Told) -> None:
+    root = tmp_path / "store"
+    if name in REPAIRED:
+        apply_case(damage_case(name), root)
+    else:
+        copy_base(name, root)
+    assert rmq("recover", root).exit_code == 1
+    assert set(told) == {"reading", "checking"}
+    assert_known_before(told)
+
+
+@pytest.mark.parametrize("name", ["v533-block-zero-4096-mid-abort0", "v533-rebuild-queueid-clean"])
+def test_what_only_turns_out_to_be_read_is_not_more_than_all(name: str, tmp_path: Path, told: Told) -> None:
+    """An index that has to be made again, records that are held against starts of the store as it is."""
+    assert rmq("recover", apply_case(damage_case(name), tmp_path / "store")).exit_code == 1
+    assert len({total for _, total in told["reading"]}) > 2
+    for *before, (done, total) in told.values():
+        assert done == total
+        assert all(at <= known for (at, _), (_, known) in zip(before[1:], before, strict=False))
 
 
 def test_a_release_that_parts_from_another_in_the_log_is_read_besides(tmp_path: Path) -> None:

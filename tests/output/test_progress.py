@@ -96,3 +96,19 @@ def test_one_unit_and_what_is_left(
         bar.clear()
     assert told in terminal.getvalue()
     assert "kB" not in terminal.getvalue()
+
+
+def test_the_bar_never_goes_back_and_is_not_full_before_the_end() -> None:
+    bar = Progress("reading", 0, enabled=False, color=False)
+    shares = [bar.share]
+    for step in (
+        lambda: bar.expect(100), lambda: bar.advance(60), lambda: bar.expect(200), lambda: bar.advance(70),
+        lambda: bar.expect_more(70), lambda: bar.advance(70), lambda: bar.expect_more(100),
+        lambda: bar.advance(100), lambda: bar.advance(50),
+    ):  # fmt: skip
+        step()
+        shares.append(bar.share)
+    assert shares[2] == pytest.approx(0.6)
+    assert shares[4] == pytest.approx(0.8)
+    assert shares == sorted(shares)
+    assert max(shares) <= progress.MOST < 1

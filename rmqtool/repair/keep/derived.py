@@ -111,6 +111,7 @@ class DerivedRepair:
     access: Access
     jobs: int = 1
     advance: Callable[[int], object] | None = None
+    expect: Callable[[int], object] = int
 
     def repair(self) -> Derived:
         """Builds queues and compares, checks the index and rebuilds it where it is not right."""
@@ -182,6 +183,7 @@ class DerivedRepair:
         place.mkdir()
         files = DerivedFiles(place, flat=True)
         names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
+        self.expect(sum(one.size for one in store.segments))
         index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
         build_log(
             store.segments,

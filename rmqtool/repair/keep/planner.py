@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.settings import settings_of
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
-from rmqtool.recovery.lookback import LookBack
-from rmqtool.recovery.simulation import simulate
 from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
@@ -33,13 +31,13 @@ from rmqtool.repair.plan import (
 from rmqtool.repair.plan_words import counted
 from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import costs_of
+from rmqtool.repair.prove.started import Begun, begin, costs_of
+from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
-from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name
 from rmqtool.store.unseen import refuse_lost_segments
 
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.behind import Behind
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
-    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -60,8 +57,8 @@ class KeepOptions:
     """release: whose broker will start; named_release: the same where somebody named it.
 
     keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
-    access: how files are opened; they are copied, never mapped. expect: gets the bytes that `advance`
-    counts in all.
+    access: how files are opened; they are copied, never mapped. expect: gets the bytes that `advance` will
+    count from now on.
     """
 
     release: str
@@ -106,6 +103,11 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     parameters = options.parameters()
     name = plan_id(COMMAND, parameters, inputs)
     kernels = choose_kernels(data_bytes(store.segments))
+    progress = Counted(
+        ReadOptions(
+            options.access, options.jobs, advance=options.advance, expect=options.expect, given=kernels
+        )
+    )
     placing = place_segments(store, kernels, options.access)
     if not placing.segments:
         raise UnfitStoreError(f"{shown}: no commit log file holds a record, there is nothing to recover from")
@@ -119,14 +121,14 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
         jobs=options.jobs,
-        advance=options.advance,
+        advance=progress.reading.advance,
     )
     size = sum(one.size for one in store.segments)
-    options.expect(2 * size)  # the survey, and what queues and index are made of
-    log = mender.repair()
-    compared = bool(log.rewrites) and not options.donors
-    options.expect((2 + compared) * size)
-    if compared and in_order(store, options.release, _reading(options, kernels)):
+    progress.announce(2 * size)  # the survey, and what queues and index are made of
+    start = begin(store, options.release, settings_of(store), progress)
+    with progress.stage(size):
+        log = mender.repair()
+    if log.rewrites and not options.donors and in_order(store, options.release, progress):
         log = log.as_it_is(queues_of(store))
     refuse_blocked(store, {topic for topic, _ in log.survey.runs})
     edits = segment_edits(store, placing, log, work)
@@ -135,7 +137,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         edits += rocksdb_edits(store)
     unblocked = refusal_edits(store, options.release, log.survey)
     after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
-    derived = DerivedRepair(
+    repair = DerivedRepair(
         after,
         options.release,
         log.end,
@@ -147,8 +149,11 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         work,
         options.access,
         options.jobs,
-        options.advance,
-    ).repair()
+        progress.reading.advance,
+        progress.expect,
+    )
+    with progress.stage(size):
+        derived = repair.repair()
     edits += derived.edits
     refuse_directories(store, edits)
     edits += stray_edits(store, options.release, named=options.named_release is not None)
@@ -161,11 +166,9 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     )
     edits += state_edits(store, facts, changed=bool(edits))
     edits = unblocked + edits
-    costs = (
-        None if edits else costs_of(store, options.release, settings_of(store), _reading(options, kernels))
-    )
+    costs = None if edits else costs_of(start, progress)
     summary = PlanSummary(
-        saved=_saved(store, options, kernels) if edits else Cost(),
+        saved=_saved(start, progress) if edits else Cost(),
         lost=_lost(log, derived.behind),
         refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
         unproven_offsets=_unproven(log) if edits else (),
@@ -232,11 +235,10 @@ def _read(store: Store) -> list[StoreFile]:
     return [one for one in store.of_kind(*kinds) if one.regular]
 
 
-def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
+def _saved(begun: Begun, progress: Counted) -> Cost:
     """What a broker would give up that starts on the store as it is."""
-    nobody = LockState(False, None, "")
-    reading = _reading(options, kernels)
-    loss = simulate(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0)).loss
+    with progress.stage(begun.bytes):
+        loss = begun.run().loss
     if loss is None:
         return Cost()
     return Cost(
@@ -245,10 +247,6 @@ def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
         first_timestamp=loss.first_timestamp,
         last_timestamp=loss.last_timestamp,
     )
-
-
-def _reading(options: KeepOptions, kernels: Kernels) -> ReadOptions:
-    return ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
 
 
 def _remains(costs: Costs) -> Checked | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rmqtool.repair.plan import Action, Checked
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.verified import VERIFIED, errors_of
+from rmqtool.repair.prove.verified import VERIFIED, bytes_to_verify, errors_of
+from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import data_bytes
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.repair.plan import Planned
+    from rmqtool.repair.prove.verified import Errors
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
@@ -45,6 +48,14 @@ def _beside_built(store: Store, planned: Planned) -> Store:
 def _new_errors(store: Store, after: Store, reading: ReadOptions) -> Iterator[tuple[str | None, str]]:
     """Path and words of each."""
     kernels = choose_kernels(data_bytes(after.segments))
-    errors = errors_of(after, reading, kernels)
+    counted = Counted(reading)
+    errors = _errors_of(after, counted, kernels)
     if errors.listed:
-        yield from errors.beyond(errors_of(store, reading, kernels))
+        yield from errors.beyond(_errors_of(store, counted, kernels))
+
+
+def _errors_of(store: Store, counted: Counted, kernels: Kernels) -> Errors:
+    size = bytes_to_verify(store)
+    counted.announce(size)
+    with counted.stage(size) as reading:
+        return errors_of(store, reading, kernels)

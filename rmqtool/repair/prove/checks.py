@@ -23,8 +23,18 @@ from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import NOBODY, costs_of, harm_of, lost_by, start_of, timer_harm_of
-from rmqtool.repair.prove.verified import VERIFIED, errors_of
+from rmqtool.repair.prove.started import (
+    NOBODY,
+    Begun,
+    begin,
+    costs_of,
+    harm_of,
+    lost_by,
+    start_of,
+    timer_harm_of,
+    whole_start,
+)
+from rmqtool.repair.prove.verified import VERIFIED, bytes_to_verify, errors_of
 from rmqtool.repair.same_bytes import same_from
 from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
@@ -84,8 +94,14 @@ def _of_keep(
     """releases: gets those, beside the plan's, whose starts on store and result were compared."""
     after = store_with(store, planned.edits)
     kernels, access = choose_kernels(data_bytes(after.segments)), reading.access
+    counted, settings = Counted(replace(reading, live=False, given=kernels)), settings_of(store)
+    size = bytes_to_verify(after)
+    counted.announce(size)
+    own = begin(after, planned.plan.release, settings, counted)
+    others = [begin(after, release, settings, counted) for release in _others(planned, after)]
     comparison = Comparison(store, after, planned.edits, kernels, access)
-    errors = errors_of(after, reading, kernels, comparison.see)
+    with counted.stage(size):
+        errors = errors_of(after, counted.reading, kernels, comparison.see)
     comparison.close()
     for one in Evidence(store, after, comparison.changed, kernels, access).intact():
         yield (
@@ -96,7 +112,10 @@ def _of_keep(
         yield f"{comparison.more} further whole records would be lost or moved"
     light = list(changed_light_files(store, after, planned.edits))
     if errors.listed or light:
-        before = errors_of(store, reading, kernels)
+        size = bytes_to_verify(store)
+        counted.announce(size)
+        with counted.stage(size):
+            before = errors_of(store, counted.reading, kernels)
         yield from (words for _, words in errors.beyond(before))
         order = LightOrder(store, after, access, comparison.last)
         yield from (
@@ -104,33 +123,37 @@ def _of_keep(
             for file, now in light
             if not before.spoils(file) and order.moves(file, now)
         )
-    yield from new_harm(store, after, planned, reading, remains)
-    if planned.plan.parameters.get("release") is None:
-        quiet = replace(reading, advance=None)  # what it reads was read for the other start
-        for release in _OTHERS:
-            if release != planned.plan.release:
-                yield from _harm_of_another(store, after, release, quiet, releases)
+    yield from _harm(store, own, planned, counted, remains)
+    for begun in others:
+        yield from _harm_of_another(store, begun, counted, releases)
 
 
-def _harm_of_another(
-    store: Store, after: Store, release: str, reading: ReadOptions, releases: list[str]
-) -> Iterator[str]:
-    """New harm that a release does for which nobody planned: stores go up and down between releases.
+def _others(planned: Planned, after: Store) -> list[str]:
+    """Releases for which nobody planned: stores go up and down between releases.
+
+    A store with long topics is not one for a release that does not know them.
+    """
+    if planned.plan.parameters.get("release") is not None:
+        return []
+    long = any(len(os.fsencode(one.topic or "")) > MAX_TOPIC_LENGTH_V1 for one in after.queues())
+    others = (one for one in _OTHERS if one != planned.plan.release)
+    return [one for one in others if not long or traits_of(one).long_topics]
+
+
+def _harm_of_another(store: Store, begun: Begun, counted: Counted, releases: list[str]) -> Iterator[str]:
+    """New harm that another release does.
 
     Where it does not start on the store as it is, nothing tells what it would do to that anyway, and a store
-    with batch queues or long topics is not one for a release that does not know them.
+    with batch queues is not one for a release that does not know them.
     """
-    long = any(len(os.fsencode(one.topic or "")) > MAX_TOPIC_LENGTH_V1 for one in after.queues())
-    if long and not traits_of(release).long_topics:
-        return
-    how = replace(reading, live=False, given=choose_kernels(data_bytes(after.segments)))
-    found = costs_of(after, release, settings_of(store), how)
+    release = begun.release
+    found = costs_of(begun, counted)
     if found.outcome.refusal is None and not found.harm and not found.lost:
         releases.append(release)
         return
     if any(one.code == _OTHER_QUEUES for one in found.outcome.consequences):
         return
-    before = start_of(store, release, settings_of(store), how, whole=True)
+    before = whole_start(store, release, settings_of(store), counted)
     if before.refusal is not None:
         return
     releases.append(release)
@@ -149,16 +172,24 @@ def new_harm(
     store: Store, after: Store, planned: Planned, reading: ReadOptions, remains: list[str] | None = None
 ) -> Iterator[str]:
     """Harm that a start does to the result alone; what it does to the store too goes to `remains`."""
-    how = replace(reading, live=False, given=choose_kernels(data_bytes(after.segments)))
-    found = costs_of(after, planned.plan.release, settings_of(store), how)
+    counted = Counted(replace(reading, live=False, given=choose_kernels(data_bytes(after.segments))))
+    begun = begin(after, planned.plan.release, settings_of(store), counted)
+    yield from _harm(store, begun, planned, counted, remains)
+
+
+def _harm(
+    store: Store, begun: Begun, planned: Planned, counted: Counted, remains: list[str] | None
+) -> Iterator[str]:
+    found = costs_of(begun, counted)
     harm, lost = found.harm, found.lost
     if not harm and not lost:
         return
-    before = _start(store, store, planned, reading, whole=True)
+    release, settings = planned.plan.release, settings_of(store)
+    before = whole_start(store, release, settings, counted)
     if before.refusal is not None and (before.refusal.path or "").startswith("config/"):
         # a broker that cannot read its tables looks at nothing else: without that, the harm is the store's
         tables = [one for one in planned.edits if one.change.path.startswith("config/")]
-        before = _start(store, store_with(store, tables), planned, reading, whole=True)
+        before = whole_start(store_with(store, tables), release, settings, counted)
     known = harm_of(before)
     if (refusal := found.outcome.refusal) is not None:
         known.pop((refusal.code, refusal.path), None)  # a result that nobody can start is none
@@ -178,13 +209,11 @@ def _taking_away(store: Store, planned: Planned) -> set[str]:
     return {one.path for one, longer in zip(changes, grown, strict=True) if not longer}
 
 
-def _start(
-    store: Store, on: Store, planned: Planned, reading: ReadOptions, *, whole: bool = False
-) -> Outcome:
-    """A start with the settings of `store` on a store or a view. whole: see `start_of`."""
+def _start(store: Store, on: Store, planned: Planned, reading: ReadOptions) -> Outcome:
+    """A start with the settings of `store` on a store or a view."""
     kernels = choose_kernels(data_bytes(on.segments))
     how = replace(reading, live=False, given=kernels)
-    return start_of(on, planned.plan.release, settings_of(store), how, whole=whole)
+    return start_of(on, planned.plan.release, settings_of(store), how)
 
 
 def _of_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:

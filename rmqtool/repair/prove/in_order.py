@@ -14,15 +14,15 @@ from rmqtool.broker.settings import settings_of
 from rmqtool.check.findings import Severity
 from rmqtool.recovery.view import changed, file_with
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
-from rmqtool.repair.prove.started import costs_of
-from rmqtool.repair.prove.verified import findings_of
+from rmqtool.repair.prove.started import begin, costs_of
+from rmqtool.repair.prove.verified import bytes_to_verify, findings_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import data_bytes
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from rmqtool.check.findings import Finding
-    from rmqtool.scan.options import ReadOptions
+    from rmqtool.scan.counted import Counted
     from rmqtool.store.layout import Store
 
 _CHECKPOINT, _ABORT = "checkpoint", "abort"
@@ -30,16 +30,20 @@ _STAY = "CL-", "CQ-PRE-BLANK"
 """codes of warnings that no repair ends: odd values in records, such as times; entries that no message has"""
 
 
-def in_order(store: Store, release: str, reading: ReadOptions) -> bool:
+def in_order(store: Store, release: str, counted: Counted) -> bool:
     """Reads what a start of the release reads, then the store up to the first finding that counts."""
     if any(store.of_kind(FileKind.ABORT)) or has_rocksdb_queues(store):
         return False  # nobody reads a database, so nobody has held its entries against the records
     settings = settings_of(store)
-    starts = [costs_of(one, release, settings, reading) for one in (store, _crashed(store))]
-    if starts[0].outcome.lags or any(one.harm or one.lost for one in starts):
-        return False
-    kernels = reading.given or choose_kernels(data_bytes(store.segments))
-    return not any(_counts(one) for one in findings_of(store, reading, kernels))
+    begun = [begin(one, release, settings, counted) for one in (store, _crashed(store))]
+    size = bytes_to_verify(store)
+    counted.announce(size)
+    starts = [costs_of(one, counted) for one in begun]
+    with counted.stage(size) as reading:
+        if starts[0].outcome.lags or any(one.harm or one.lost for one in starts):
+            return False
+        kernels = reading.given or choose_kernels(data_bytes(store.segments))
+        return not any(_counts(one) for one in findings_of(store, reading, kernels))
 
 
 def _crashed(store: Store) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,8 @@ class _Draft:
         time = self.model.mtime_ns if self.mtime_ns is None else self.mtime_ns
         below = self.below
         if below is not None and not self.patches and below.size == self.size and type(below) is StoreFile:
-            values = _values(self.model, self.size) | {"location": below.location, "mtime_ns": time}
-            return StoreFile(**values)
+            lies = {"location": below.location, "disk_bytes": below.disk_bytes}
+            return StoreFile(**_values(self.model, self.size) | lies | {"mtime_ns": time})
         values = _values(self.model, self.size) | {"mtime_ns": time}
         return OverlayFile(**values, below=below, patches=tuple(self.patches))
 
@@ -116,7 +117,9 @@ def _put(store: Store, edit: Edit, known: StoreFile | None) -> _Draft:
     if isinstance(content, Whole):
         draft.below, draft.patches = content.below, list(content.patches)
     elif isinstance(content, FromFile) and content.position == 0:
-        draft.below = StoreFile(**_values(model, size) | {"location": content.path})
+        # most of a new queue or index file is a hole, which nobody reads
+        lies = {"location": content.path, "disk_bytes": 512 * os.stat(content.path).st_blocks}
+        draft.below = StoreFile(**_values(model, size) | lies)
     elif content is not None:
         draft.patches.append(Patch(0, content))
     return draft

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.load import RefusedError
 from rmqtool.check.catalogue import Severity
 from rmqtool.recovery.lookback import LookBack
-from rmqtool.recovery.simulation import simulate
+from rmqtool.recovery.simulation import StartSimulation, simulate
 from rmqtool.recovery.timers import TIMER_HARM
+from rmqtool.store.files import NotCopiedError
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.settings import StartSettings
     from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.outcome import Outcome
+    from rmqtool.scan.counted import Counted
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
@@ -80,15 +83,55 @@ def _in_words(consequences: Iterable[Consequence]) -> dict[About, str]:
     }
 
 
-def costs_of(store: Store, release: str, settings: StartSettings, reading: ReadOptions) -> Costs:
+@dataclass(slots=True)
+class Begun:
+    """A start as far as its plan. bytes: of the log, that it will read."""
+
+    store: Store
+    release: str
+    settings: StartSettings
+    bytes: int
+    _start: list[StartSimulation]
+
+    def run(self) -> Outcome:
+        """Goes on with it, once: its columns are large, and nothing keeps them afterwards."""
+        return self._start.pop().run(look_back=LookBack(0))
+
+
+def begin(store: Store, release: str, settings: StartSettings, counted: Counted) -> Begun:
+    """Announces what a start will read that `costs_of` goes on with."""
+
+    def simulation() -> StartSimulation:
+        return StartSimulation(store, release, settings, counted.reading, NOBODY)
+
+    start = simulation()
+    try:
+        plan = start.load()
+    except (RefusedError, NotCopiedError):
+        plan, start = None, simulation()
+    size = 0 if plan is None else plan.bytes_to_scan
+    counted.announce(size)
+    return Begun(store, release, settings, size, [start])
+
+
+def costs_of(begun: Begun, counted: Counted) -> Costs:
     """What a start would cost. Where it costs something, with the segments in front of those that it reads.
 
     Only these tell whether blank units hide messages of theirs.
     """
-    start = start_of(store, release, settings, reading)
-    if harm_of(start) or lost_by(start):
-        start = start_of(store, release, settings, reading, whole=True)
-    return Costs(start, harm_of(start), lost_by(start))
+    with counted.stage(begun.bytes):
+        outcome = begun.run()
+    if harm_of(outcome) or lost_by(outcome):
+        outcome = whole_start(begun.store, begun.release, begun.settings, counted)
+    return Costs(outcome, harm_of(outcome), lost_by(outcome))
+
+
+def whole_start(store: Store, release: str, settings: StartSettings, counted: Counted) -> Outcome:
+    """A start, with the segments in front of those that it reads."""
+    size = sum(one.size for one in store.segments)
+    counted.announce(size)
+    with counted.stage(size) as reading:
+        return start_of(store, release, settings, reading, whole=True)
 
 
 def lost_by(outcome: Outcome) -> int:

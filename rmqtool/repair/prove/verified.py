@@ -11,6 +11,7 @@ from rmqtool.check.levels import Level
 from rmqtool.check.log_reading import CheckedLog
 from rmqtool.check.verify import Verification
 from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from rmqtool.check.findings import Finding
     from rmqtool.check.verify import LogEvent
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
@@ -89,6 +89,11 @@ def errors_of(store: Store, reading: ReadOptions, kernels: Kernels, see: See | N
     for one in findings_of(store, reading, kernels, see):
         found.add(one)
     return found
+
+
+def bytes_to_verify(store: Store) -> int:
+    """What `findings_of` reads to its end."""
+    return Verification(store, ReadOptions()).bytes_to_read
 
 
 def findings_of(
