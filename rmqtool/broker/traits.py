@@ -185,7 +185,12 @@ class AskedTraits:
     def are_those_of(self, release: str) -> bool:
         """Whether this release would have given the same answers."""
         traits = traits_of(release)
-        return all(getattr(traits, name) == value for name, value in self._asked.items())
+        return all(getattr(traits, name) == value for name, value in list(self._asked.items()))
+
+    def are_alike(self, one: str, other: str) -> bool:
+        """Whether two releases would have given the same answers, whichever."""
+        first, second = traits_of(one), traits_of(other)
+        return all(getattr(first, name) == getattr(second, name) for name in list(self._asked))
 
 
 def is_known(release: str) -> bool:

@@ -19,7 +19,7 @@ from rmqtool.recovery.truncation import lost_parts
 from rmqtool.store.files import NotCopiedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.start import StartPlan
@@ -85,6 +85,8 @@ class Conditions:
         plan = None
         with suppress(RefusedError, BudgetEndedError, NotCopiedError):
             plan = run.load()
+        if scenario.twice:
+            _ = traits.normal_start  # which the start behind a stop in order asks for
         # of scenarios there may be many, each with the state of all queues
         begun.append(_Begun(traits, run if plan is not None and scenario is _AS_IT_IS else None))
         return plan
@@ -105,7 +107,7 @@ class Conditions:
                 on_plan(same.plan)
             return replace(same.outcome, version=wanted, version_known=is_known(wanted))
         begun = self._taken(wanted) if scenario is _AS_IT_IS else None
-        traits = AskedTraits(wanted) if begun is None else begun.traits
+        traits = self._asked_again(wanted, scenario) if begun is None else begun.traits
         first = None if begun is None else begun.run
         if first is None:
             first = self._simulation(
@@ -118,6 +120,26 @@ class Conditions:
         if outcome.starts is not None:  # None: the time given to it was over
             known.append(_Known(traits, first.start.plan, outcome))
         return outcome
+
+    def is_shared(self, release: str, scenario: Scenario | None, others: Iterable[str]) -> bool:
+        """Whether a start that was begun goes, as far as it has come, as one with this release.
+
+        others: releases with a start of their own that was not begun, one of which may do so, too.
+        """
+        begun = self._begun.get(_without_words(scenario or _AS_IT_IS), [])
+        alike = (all(start.traits.are_alike(release, one) for start in begun) for one in others)
+        return any(one.traits.are_those_of(release) for one in begun) or any(alike)
+
+    def _asked_again(self, release: str, scenario: Scenario) -> AskedTraits:
+        """For a start from the beginning, in the place of one that came to its plan."""
+        traits = AskedTraits(release)
+        begun = self._begun.setdefault(_without_words(scenario), [])
+        for one in begun:
+            if one.traits.are_those_of(release):
+                one.traits = traits
+                return traits
+        begun.append(_Begun(traits, None))
+        return traits
 
     def _taken(self, release: str) -> _Begun | None:
         """The start of a release that was begun for its plan."""

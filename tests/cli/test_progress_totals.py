@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 LEAST, MOST = 0.8, 1.1
 STARTS = (
     "doctor", "doctor --full", "doctor --full --what-if delete-consumequeue --what-if remove-abort",
-    "recover --policy broker",
+    "doctor --what-if start-twice", "recover --policy broker",
 )  # fmt: skip
 
 
@@ -117,6 +117,33 @@ def test_what_only_turns_out_to_be_read_is_not_more_than_all(name: str, tmp_path
     for *before, (done, total) in told.values():
         assert done == total
         assert all(at <= known for (at, _), (_, known) in zip(before[1:], before, strict=False))
+
+
+@pytest.mark.parametrize("options", [(), ("--budget", "600"), ("--jobs", "1")])
+@pytest.mark.parametrize("name", ["v533-tail-half-record-abort", "v533-block-zero-4096-mid-abort0"])
+def test_progress_of_starts_that_part_neither_goes_back_nor_stands_at_the_end(
+    name: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[float] = []
+    ends: list[tuple[int, int | None]] = []
+
+    class Watched(progress.Progress):
+        def _draw(self) -> None:
+            if self._label == "reading":
+                shares.append(self.share)
+
+        def __exit__(self, *error: Any) -> None:  # noqa: PYI036 - handed on
+            if self._label == "reading":
+                ends.append((self._done, self._total))
+            super().__exit__(*error)
+
+    monkeypatch.setattr(progress, "Progress", Watched)
+    asked = ("--what-if", "remove-abort", "--what-if", "start-twice")
+    done = rmq("doctor", apply_case(damage_case(name), tmp_path / "store"), *asked, *options)
+    assert done.exit_code in {0, 1}, done.stderr
+    assert shares == sorted(shares)
+    assert max(shares) <= progress.MOST
+    assert [done for done, _ in ends] == [total for _, total in ends]
 
 
 def test_a_release_that_parts_from_another_in_the_log_is_read_besides(tmp_path: Path) -> None:
