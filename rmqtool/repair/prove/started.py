@@ -83,35 +83,34 @@ def _in_words(consequences: Iterable[Consequence]) -> dict[About, str]:
     }
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Begun:
-    """A start as far as its plan. bytes: of the log, that it will read."""
+    """A start that is planned. bytes: of the log, that it will read."""
 
     store: Store
     release: str
     settings: StartSettings
+    reading: ReadOptions
     bytes: int
-    _start: list[StartSimulation]
 
     def run(self) -> Outcome:
-        """Goes on with it, once: its columns are large, and nothing keeps them afterwards."""
-        return self._start.pop().run(look_back=LookBack(0))
+        """Goes through it."""
+        return _simulation(self.store, self.release, self.settings, self.reading).run(look_back=LookBack(0))
 
 
 def begin(store: Store, release: str, settings: StartSettings, counted: Counted) -> Begun:
-    """Announces what a start will read that `costs_of` goes on with."""
-
-    def simulation() -> StartSimulation:
-        return StartSimulation(store, release, settings, counted.reading, NOBODY)
-
-    start = simulation()
+    """Announces what a start will read that `costs_of` goes through: its columns are large, and not kept."""
     try:
-        plan = start.load()
+        plan = _simulation(store, release, settings, counted.reading).load()
     except (RefusedError, NotCopiedError):
-        plan, start = None, simulation()
+        plan = None
     size = 0 if plan is None else plan.bytes_to_scan
     counted.announce(size)
-    return Begun(store, release, settings, size, [start])
+    return Begun(store, release, settings, counted.reading, size)
+
+
+def _simulation(store: Store, release: str, settings: StartSettings, reading: ReadOptions) -> StartSimulation:
+    return StartSimulation(store, release, settings, reading, NOBODY)
 
 
 def costs_of(begun: Begun, counted: Counted) -> Costs:
