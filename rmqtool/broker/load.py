@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 TIMER_FILES = ("config/timercheck", "timerwheel")
+"""opened when the timer store is made, before anything is loaded"""
 
 
 @dataclass(frozen=True, slots=True)

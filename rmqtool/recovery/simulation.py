@@ -119,7 +119,7 @@ class StartSimulation:
 
     def load(self) -> StartPlan | None:
         """Goes as far as the plan, None where it does not come to one; `run` goes on from there."""
-        if not self._loaded and not self.settings.dledger and self._refused_early is None:
+        if not self._loaded and not self.settings.dledger and self.refused_early is None:
             self.start.load()
             self._loaded = True
         return self.start.plan
@@ -128,7 +128,7 @@ class StartSimulation:
         self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
     ) -> Outcome:
         """Goes through the start."""
-        refusal = self._refused_early
+        refusal = self.refused_early
         if refusal is not None:
             return self._outcome(refusal)
         try:
@@ -194,7 +194,7 @@ class StartSimulation:
             for one in found
         ]
 
-    def refused_before(self) -> Refusal | None:
+    def _refused_before(self) -> Refusal | None:
         """Why the broker ends before it loads its store (`BrokerController#initialize`)."""
         refusal = self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
         if refusal is None and not self.settings.dledger and self.store.listing.is_directory("lock"):
@@ -203,9 +203,9 @@ class StartSimulation:
         return refusal
 
     @cached_property
-    def _refused_early(self) -> Refusal | None:
-        """Why nothing is loaded, and therefore nothing lost."""
-        return self.refused_before() or refused_by_timers(self.store, self.traits, self.settings)
+    def refused_early(self) -> Refusal | None:
+        """Why the broker ends before it loads its store, so that nothing is lost."""
+        return self._refused_before() or refused_by_timers(self.store, self.traits, self.settings)
 
     def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
         """Why the broker ends over one of these configuration files, None when it does not."""

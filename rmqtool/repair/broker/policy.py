@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.file_rules import rules_of
-from rmqtool.broker.load import RefusedError, refused_by_timers
+from rmqtool.broker.load import RefusedError
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import UsageError
@@ -117,8 +117,7 @@ def _load(
     store: Store, release: str, settings: StartSettings, counted: Counted, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
-    before = StartSimulation(store, release, settings, counted.reading, _FREE).refused_before()
-    refusal = before or refused_by_timers(store, start.traits, settings)
+    refusal = StartSimulation(store, release, settings, counted.reading, _FREE).refused_early
     if refusal is not None:
         return refusal
     try:
