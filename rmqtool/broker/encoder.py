@@ -21,7 +21,6 @@ from formats.commitlog import (
     MESSAGE_MAGIC_CODE_V2,
     Blank,
     SysFlag,
-    fits,
     is_v6,
     record_size,
 )
@@ -115,16 +114,13 @@ class MessageColumns:
         kernels: Kernels,
         *,
         crc_trailer: bool = False,
-        sizes: Ints | None = None,
     ) -> None:
         """Writes the records to their places (bytes) of `out`, which must have room for them.
 
-        sizes: of these rows, where they were asked for. crc_trailer: the properties end with the bytes
-        that `formats.crc_trailer.reserve` keeps free. Raises `FormatError` as `sizes` does, and where a
-        record does not lie in `out` or lies in another.
+        crc_trailer: the properties end with the bytes that `formats.crc_trailer.reserve` keeps free. Raises
+        `FormatError` as `sizes` does, and where a record does not lie in `out` or lies in another.
         """
-        if sizes is None:
-            sizes = self.sizes()
+        sizes = self.sizes()
         _within("record", out, places, sizes)
         ends = places + sizes
         if (places[1:] < ends[:-1]).any():  # not one behind the other
@@ -133,8 +129,14 @@ class MessageColumns:
         if crc_trailer:
             short = self.rows[:, Field.PROPERTIES_LENGTH] < TRAILER_SIZE
             _refuse(short, "properties", "without room for the CRC")
+        self.encode(slice(None), places, out, kernels, crc_trailer=crc_trailer)
+
+    def encode(
+        self, part: slice | Ints, places: Ints, out: Bytes, kernels: Kernels, *, crc_trailer: bool
+    ) -> None:
+        """As `write`, of some rows whose sizes are filled in, and which are known to lie in `out`."""
         sources = self.bodies, self.topics, self.properties, self.addresses
-        kernels.encoding.encode(self.rows, self.hosts, sources, int(crc_trailer), places, out)
+        kernels.encoding.encode(self.rows[part], self.hosts[part], sources, int(crc_trailer), places, out)
 
 
 def _within(name: str, source: Bytes, positions: Ints, lengths: Ints) -> None:
@@ -196,18 +198,6 @@ def encode_record(
     except struct.error as error:
         raise FormatError(f"a field has no room: {error}") from error
     return b"".join((header, body, tail))
-
-
-def roll(sizes: Ints, free: int) -> int:
-    """How many records, from the first on, go into a file with `free` bytes left (`CommitLog#doAppend`)."""
-    ends = np.cumsum(sizes)
-    if not len(ends) or fits(int(ends[-1]), free):
-        return len(sizes)
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if fits(int(ends[middle]), free) else (low, middle)
-    return low
 
 
 def blank(free: int) -> bytes:

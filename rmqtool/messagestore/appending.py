@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from formats import crc_trailer
 from formats.commitlog import fits
 from formats.errors import FormatError
 from formats.properties import INNER_BASE, INNER_MULTI_QUEUE_OFFSET
-from rmqtool.broker.encoder import encode_record, roll
+from rmqtool.broker.encoder import encode_record
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
 from rmqtool.scan.fields import Field
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
 
-_ROWS = 1 << 16
 _AT_ONCE = 1 << 20
-"""records and bytes of one write"""
+"""bytes of one write"""
 
 
 class NotAppendedError(Exception):
@@ -209,51 +207,46 @@ class Appender:
         return (self._maker.completed(record, late, text) if text else record), counts
 
     def append_columns(
-        self, columns: MessageColumns, keys: Sequence[Key], which: Ints, sizes: Ints
+        self, columns: MessageColumns, keys: Sequence[Key], which: Ints
     ) -> tuple[Ints, NotAppendedError | None]:
         """Records of columns in their order, with their queue offsets put into `rows`.
 
-        keys: topics and queues; which: the number of its key for each row. sizes: of the records, bytes.
-        Returns the physical offset of each, -1 for those that were not appended, the last ones, and why they
-        were not.
+        keys: topics and queues; which: the number of its key for each row. Returns the physical offset of
+        each, -1 for those that were not appended, the last ones, and why they were not.
         """
-        physical = np.full(len(columns), -1, np.int64)
-        done, failed = 0, None
+        rows, done, failed = columns.rows, 0, None
         with self.lock:
             self.entered = time.monotonic()
             following = np.array([self.offsets.get(key, 0) for key in keys], np.int64)
-            slots = np.empty(len(which), np.int64)
-            self.kernels.encoding.number_rows(which, following, slots)
-            columns.rows[:, Field.QUEUE_OFFSET] = slots
-            now = self.clock()
-            columns.rows[columns.rows[:, Field.STORE_TIMESTAMP] < 0, Field.STORE_TIMESTAMP] = now
-            columns.rows[columns.rows[:, Field.BORN_TIMESTAMP] < 0, Field.BORN_TIMESTAMP] = now
+            self.kernels.encoding.number_rows(which, following, rows, self.clock())
             try:
-                while done < len(columns):
-                    done += self._append_part(columns, sizes, done, physical)
+                while done < len(rows):
+                    done += self._append_part(columns, done)
             except NotAppendedError as error:
                 failed = error
-                physical[done:] = -1
             counts = np.bincount(which[:done], minlength=len(keys))
             for key, count in zip(keys, counts.tolist(), strict=True):
                 self.offsets[key] = self.offsets.get(key, 0) + count
             self.entered = 0.0
+        physical = rows[:, Field.STORED_PHYSICAL_OFFSET].copy()
+        physical[done:] = -1
         return physical, failed
 
-    def _append_part(self, columns: MessageColumns, sizes: Ints, done: int, physical: Ints) -> int:
+    def _append_part(self, columns: MessageColumns, done: int) -> int:
         """As many records from `done` on as go into one segment, and into one write."""
-        file = self._file_for(int(sizes[done]))
-        ends = np.cumsum(sizes[done : done + _ROWS])
-        last = int(np.searchsorted(ends, _AT_ONCE)) + 1
-        count = max(roll(sizes[done : done + min(last, _ROWS)], self.log.log.size - file.wrote), 1)
+        rows = columns.rows[done:]
+        file = self._file_for(int(rows[0, Field.STORE_SIZE]))
+        places = np.empty(len(rows), np.int64)
+        count, length = self.kernels.encoding.place_rows(
+            rows, file.base + file.wrote, self.log.log.size - file.wrote, _AT_ONCE, places
+        )
+        if not count:
+            why = f"a record of {rows[0, Field.STORE_SIZE]} bytes"
+            raise NotAppendedError(PutStatus.MESSAGE_ILLEGAL, why)
+        data = np.empty(length, np.uint8)
         part = slice(done, done + count)
-        places = ends[:count] - sizes[part]
-        physical[part] = file.base + file.wrote + places
-        some = replace(columns, rows=columns.rows[part], hosts=columns.hosts[part])
-        some.rows[:, Field.STORED_PHYSICAL_OFFSET] = physical[part]
-        data = np.empty(int(ends[count - 1]), np.uint8)
-        some.write(places, data, self.kernels, crc_trailer=self._trailer, sizes=sizes[part])
-        self._write(file, data, int(some.rows[-1, Field.STORE_TIMESTAMP]))
+        columns.encode(part, places[:count], data, self.kernels, crc_trailer=self._trailer)
+        self._write(file, data, int(rows[count - 1, Field.STORE_TIMESTAMP]))
         return count
 
     def _file_for(self, size: int) -> MappedFile:

@@ -10,21 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from formats.commitlog import (
-    MAX_PROPERTIES_LENGTH,
-    MESSAGE_MAGIC_CODE,
-    MESSAGE_MAGIC_CODE_V2,
-    TOPIC_LENGTH,
-    SysFlag,
-    record_size,
-)
+from formats.commitlog import TOPIC_LENGTH, record_size
 from formats.crc_trailer import TRAILER_SIZE
 from formats.primitives import sizeof
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, INNER_NUM, KEYS, TAGS, UNIQ_KEY
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Ack, IllegalMessageError, Message, PutStatus
-from rmqtool.scan.fields import ROW_WIDTH, Field
+from rmqtool.scan.fields import ROW_WIDTH, Field, Refused, TopicColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,11 +68,15 @@ ANSWER = pa.schema(
 )
 """of the table that answers"""
 _OWN = (KEYS, TAGS, UNIQ_KEY, CRC32, INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET)
-_ILLEGAL = (None, PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+_STATUS = {
+    Refused.ILLEGAL: PutStatus.MESSAGE_ILLEGAL,
+    Refused.PROPERTIES_SIZE: PutStatus.PROPERTIES_SIZE_EXCEEDED,
+}
 _INT = 1 << 31
 _FEW = 1 << 13
 """queues up to which marking them costs less than sorting"""
-_MAGICS = MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODE
+_TAKES_NOTHING = (0, 0, 0, 0, -1, 0)
+"""a topic in the table of `TopicColumn`"""
 _NAMES = sum(len(f"{name}\x01\x02") for name in (UNIQ_KEY, KEYS, TAGS))
 
 
@@ -87,15 +84,14 @@ _NAMES = sum(len(f"{name}\x01\x02") for name in (UNIQ_KEY, KEYS, TAGS))
 class Batch:
     """Some messages. columns: those that a store takes, in order; kept: their places among all.
 
-    keys, which: topics and queues, and which each of `columns` goes to. sizes: of their records. refused: for
-    each of all the place of its status in `_ILLEGAL`, 0 for none. queue_ids, uniq_keys, topics: of all.
+    keys, which: topics and queues, and which each of `columns` goes to. refused: `scan.fields.Refused` of
+    each of all. queue_ids, uniq_keys, topics: of all.
     """
 
     columns: MessageColumns
     kept: Ints
     keys: list[tuple[str, int]]
     which: Ints
-    sizes: Ints
     refused: Ints
     queue_ids: Ints
     uniq_keys: pa.StringArray
@@ -124,53 +120,32 @@ def batch_of(
     count = part.num_rows
     bodies = _values(part["body"], "body")
     found = _topics(part, maker, topics, topic_of)
-    refused = found.refused
     uniq_keys = _uniq_keys(part, maker)
-    texts, places, separated = _properties(part, uniq_keys, maker, kernels)
-    refused[separated & (refused == 0)] = 1
-    body_lengths, text_lengths = np.diff(bodies.offsets), np.diff(places)
-    if not maker.separated and not maker.trailer:
-        text_lengths -= 1
-    ip, port = maker.host
-    wide = len(ip) != len(bytes(4))
-    flags = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6) if wide else 0
-    magic, topic_at, topic_lengths = found.table[0] if len(found.table) == 1 else found.table[found.codes].T
-    fixed = np.where(magic == MESSAGE_MAGIC_CODE_V2, *(record_size(one, flags, 0, 0, 0) for one in _MAGICS))
-    sizes = fixed + body_lengths + topic_lengths + text_lengths
-    refused[(body_lengths > maker.most_body) & (refused == 0)] = 1
-    refused[(text_lengths > MAX_PROPERTIES_LENGTH) & (refused == 0)] = 2
-    refused[(sizes > maker.most_record) & (refused == 0)] = 1
-    rows = np.zeros((count, ROW_WIDTH), np.int64)
-    for field, values in (
-        (Field.MAGIC, magic),
-        (Field.STORE_SIZE, sizes),
-        (Field.STORE_TIMESTAMP, -1),
-        (Field.BORN_TIMESTAMP, _ints(part, "born_timestamp", -1)),
-        (Field.FLAG, _ints(part, "flag", 0)),
-        (Field.QUEUE_ID, found.queue_ids),
-        (Field.SYS_FLAG, flags),
-        (Field.BODY_POSITION, bodies.offsets[:-1]),
-        (Field.BODY_LENGTH, body_lengths),
-        (Field.TOPIC_POSITION, topic_at),
-        (Field.TOPIC_LENGTH, topic_lengths),
-        (Field.PROPERTIES_POSITION, places[:-1]),
-        (Field.PROPERTIES_LENGTH, text_lengths),
-    ):
-        rows[:, field] = values
-    kept = np.flatnonzero(refused == 0)
-    codes, queue_ids = found.codes, found.queue_ids
-    if len(kept) < count:
-        rows, sizes, codes, queue_ids = rows[kept], sizes[kept], codes[kept], queue_ids[kept]
+    properties, refused = _properties(part, uniq_keys)
+    behind = TRAILER_SIZE if maker.trailer else 0
+    room = count * (_NAMES + behind) + sum(int(one.offsets[-1] - one.offsets[0]) for one in properties)
+    texts, rows = np.empty(room, np.uint8), np.zeros((count, ROW_WIDTH), np.int64)
+    numbers = found.codes, found.queue_ids, _ints(part, "flag"), _ints(part, "born_timestamp")
+    trimmed = int(not maker.separated and not maker.trailer)
+    limits = behind, trimmed, maker.flags, maker.most_body, maker.most_record
+    uniq, keys, tags, further = properties
+    values = (*bodies, *uniq, *keys, *tags, *further)
+    used, odd = kernels.encoding.prepare_rows(values, numbers, found.table, limits, texts, rows, refused)
+    if used < 0:
+        raise UsageError("a column has values outside of its bytes")
+    codes, queue_ids, kept = found.codes, found.queue_ids, np.arange(count)
+    if odd:
+        kept = np.flatnonzero(refused == Refused.NOTHING)
+        rows, codes, queue_ids = rows[kept], codes[kept], queue_ids[kept]
     span = int(queue_ids.max(initial=0)) + 1
     pairs, which = _distinct(codes * span + queue_ids, len(found.names) * span)
-    address = np.frombuffer(ip + port.to_bytes(4, "big", signed=True), np.uint8)
-    hosts = np.zeros((len(kept), 2), np.int64)
     return Batch(
-        MessageColumns(rows, hosts, bodies.data, found.data, texts, address),
+        MessageColumns(
+            rows, np.zeros((len(kept), 2), np.int64), bodies.data, found.data, texts, maker.address
+        ),
         kept,
         [(found.names[pair // span], pair % span) for pair in pairs.tolist()],
         which,
-        sizes,
         refused,
         found.queue_ids,
         uniq_keys,
@@ -181,15 +156,16 @@ def batch_of(
 def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.RecordBatch:
     """The answer to each message. physical: offsets of those kept, -1 for what was not appended: `failed`."""
     count = len(batch.refused)
-    offsets, places = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    stored = physical >= 0
-    offsets[batch.kept[stored]] = batch.columns.rows[stored, Field.QUEUE_OFFSET]
-    places[batch.kept] = physical
-    if len(batch.kept) == count and stored.all():
-        statuses = pa.repeat(status, count)
+    slots, places = batch.columns.rows[:, Field.QUEUE_OFFSET], physical
+    if len(physical) == count and (not count or physical[-1] >= 0):
+        statuses, offsets = pa.repeat(status, count), slots.copy()
     else:
+        offsets, places = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+        stored = physical >= 0
+        offsets[batch.kept[stored]] = slots[stored]
+        places[batch.kept] = physical
         codes = np.where(batch.refused > 0, batch.refused + 1, np.where(places < 0, 1, 0))
-        names = pa.array([status, failed, *[one.value for one in _ILLEGAL if one]])
+        names = pa.array([status, failed, *[one.value for one in _STATUS.values()]])
         statuses = names.take(pa.array(codes))
     arrays = [
         statuses,
@@ -208,7 +184,7 @@ def messages_of(part: pa.RecordBatch) -> list[Message]:
     found["topic"] = part["topic"].cast(pa.string()).to_pylist()
     if None in found["topic"] or None in found["body"]:
         raise UsageError("columns topic and body: have a null")
-    _ints(part, "flag", 0)
+    _ints(part, "flag")
     keys = part["keys"].to_pylist() if "keys" in part.schema.names else [None] * part.num_rows
     maps = part["properties"]
     _further(maps)
@@ -296,10 +272,12 @@ def _cast(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
         raise UsageError(f"column {name}: {error}") from error
 
 
-def _ints(part: pa.RecordBatch, name: str, default: int) -> Ints:
+def _ints(part: pa.RecordBatch, name: str) -> Ints:
+    """Numbers of a column, of a null what stands for it; none without the column. Raises `UsageError`."""
     if name not in part.schema.names:
-        return np.full(part.num_rows, default, np.int64)
-    found: Ints = pc.fill_null(_column(part, name), default).to_numpy(zero_copy_only=False)
+        return np.empty(0, np.int64)
+    null = 0 if name == "flag" else -1
+    found: Ints = pc.fill_null(_column(part, name), null).to_numpy(zero_copy_only=False)
     if len(found) and name == "flag" and not (found.min() >= -_INT and found.max() < _INT):
         raise UsageError("column flag: has numbers of more than 32 bits")
     return found
@@ -323,7 +301,7 @@ class _Values(NamedTuple):
 
 
 def _values(column: pa.Array, name: str) -> _Values:
-    """The bytes of a column, nothing of a null. Raises `UsageError` for another type and offsets that lie."""
+    """The bytes of a column, nothing of a null. Raises `UsageError` for another type, and ends that lie."""
     kind = _OFFSETS.get(column.type)
     if kind is None:
         kind, column = np.int64, _cast(column, pa.large_binary(), name)
@@ -335,60 +313,53 @@ def _values(column: pa.Array, name: str) -> _Values:
     if not len(places):
         places = np.zeros(1, np.int64)
     found = _Values(places, np.frombuffer(b"" if data is None else data, np.uint8))
-    if places[0] < 0 or places[-1] > len(found.data) or (places[1:] < places[:-1]).any():
+    if not 0 <= places[0] <= places[-1] <= len(found.data):
         raise UsageError(f"column {name}: has values outside of its bytes")
     return found
 
 
 class _Topics(NamedTuple):
-    """Topics of messages. codes, queue_ids, refused: of each message.
+    """Topics of messages. codes, queue_ids: of each message, the latter negative where it is to be given one.
 
-    column: their names. names: of topics. table: magic, and where in `data` its name begins and how long it
-    is, for each topic.
+    column: their names. names: of topics. table: `TopicColumn` of each topic. data: their names as stored.
     """
 
     column: pa.StringArray
     codes: Ints
     queue_ids: Ints
-    refused: Ints
     names: list[str]
     table: Ints
     data: Bytes
 
 
 def _topics(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: TopicOf) -> _Topics:
-    """Topics of messages, each with a queue."""
+    """Topics of messages, with turns for those that name no queue."""
     column = _cast(part["topic"], pa.string(), "topic")
     if column.null_count:
         raise UsageError("column topic: has a null")
     encoded = column.dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
     names = encoded.dictionary.to_pylist()
-    queue_ids = _ints(part, "queue_id", -1).copy()
-    free = np.flatnonzero(queue_ids < 0)
-    if len(names) > 1:
-        free = free[np.argsort(codes[free], kind="stable")]
-    wanted = np.bincount(codes[free], minlength=len(names)).tolist()
-    given = [np.empty(0, np.int64)]
+    queue_ids = _ints(part, "queue_id")
+    named = len(queue_ids) > 0
+    queue_ids = queue_ids.copy() if named else np.full(len(codes), -1, np.int64)
+    wanted = np.bincount(codes[queue_ids < 0] if named else codes, minlength=len(names)).tolist()
     data = bytearray()
-    table = np.zeros((len(names), 3), np.int64)
-    queues = np.full(len(names), -1, np.int64)
-    """write queues of each topic, -1 for one that takes nothing"""
-    for code, (name, many) in enumerate(zip(names, wanted, strict=True)):
+    table: list[tuple[int, ...]] = []
+    for name, many in zip(names, wanted, strict=True):
         try:
             magic, raw = maker.topic(name)
             topic = topic_of(name)
         except IllegalMessageError:
-            given.append(np.full(many, -1, np.int64))
+            table.append(_TAKES_NOTHING)
             continue
         raw = raw[sizeof(TOPIC_LENGTH[magic]) :]
-        table[code] = magic, len(data), len(raw)
+        turn = topics.turns(topic, many) if many else 0
+        fixed = record_size(magic, maker.flags, 0, 0, 0)
+        table.append((magic, fixed, len(data), len(raw), topic.write_queue_nums, turn))
         data += raw
-        queues[code] = topic.write_queue_nums
-        given.append(topics.next_queues(topic, many))
-    queue_ids[free] = np.concatenate(given)
-    refused = (queue_ids >= queues[codes]).astype(np.int64)
-    return _Topics(column, codes, queue_ids, refused, names, table, np.frombuffer(bytes(data), np.uint8))
+    rows = np.array(table, np.int64).reshape(-1, len(TopicColumn))
+    return _Topics(column, codes, queue_ids, names, rows, np.frombuffer(bytes(data), np.uint8))
 
 
 def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.StringArray:
@@ -401,15 +372,15 @@ def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.StringArray:
 
 
 def _properties(
-    part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker, kernels: Kernels
-) -> tuple[Bytes, Ints, Flags]:
-    """The stored properties, every one of them with its separator, and room for the CRC.
+    part: pa.RecordBatch, uniq_keys: pa.Array
+) -> tuple[tuple[_Values, _Values, _Values, _Values], Ints]:
+    """Unique keys, keys and tags, and the further properties, each with its separator behind it.
 
-    Where they begin, and the last end, and which have the separator in a value, which no store takes.
+    And which messages are refused for the latter, `Refused`.
     """
-    count = part.num_rows
-    none = _Values(np.zeros(count + 1, np.int64), np.empty(0, np.uint8))
-    keys, tags, further, odd = none, none, none, None
+    refused = np.zeros(part.num_rows, np.int64)
+    none = _Values(np.zeros(part.num_rows + 1, np.int64), np.empty(0, np.uint8))
+    keys, tags, further = none, none, none
     if "keys" in part.schema.names:
         given = part["keys"]
         if pa.types.is_list(given.type) or pa.types.is_large_list(given.type):
@@ -420,20 +391,8 @@ def _properties(
     if "properties" in part.schema.names:
         texts, odd = _further(part["properties"])
         further = _values(texts, "properties")
-    behind = TRAILER_SIZE if maker.trailer else 0
-    ids = _values(uniq_keys, "uniq_key")
-    room = count * (_NAMES + behind) + sum(
-        int(one.offsets[-1] - one.offsets[0]) for one in (ids, keys, tags, further)
-    )
-    out, places, separated = (
-        np.empty(room, np.uint8),
-        np.empty(count + 1, np.int64),
-        np.empty(count, np.bool_),
-    )
-    flat = (*ids, *keys, *tags, *further)
-    if kernels.encoding.join_properties(flat, behind, out, places, separated) < 0:
-        raise UsageError("a column has values outside of its bytes")
-    return out, places, separated if odd is None else separated | odd
+        refused[odd] = Refused.ILLEGAL
+    return (_values(uniq_keys, "uniq_key"), keys, tags, further), refused
 
 
 def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from dataclasses import replace
 from itertools import count as count_from
@@ -49,6 +50,7 @@ from rmqtool.store.releases import version_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.messagestore.messages import Host, Message
@@ -81,6 +83,8 @@ _ELSEWHERE = ("192.0.2.1", 9)
 
 _HEX = tuple(f"{number:02X}" for number in range(256))
 _DIGITS = np.frombuffer("".join(_HEX).encode(), np.uint16)
+_UNIQUE = 32
+"""digits of an id"""
 
 
 class Late(NamedTuple):
@@ -122,49 +126,62 @@ class Prepared(NamedTuple):
 
 
 class UniqueKeys:
-    """Ids for messages that have none (`MessageClientIDSetter#createUniqID`)."""
+    """Ids for messages that have none (`MessageClientIDSetter#createUniqID`).
+
+    Single ones and columns of them count by themselves, so that the former need no lock.
+    """
 
     def __init__(self, ip: bytes) -> None:
         self._ip = ip
         self._count = count_from(int.from_bytes(os.urandom(2), "big"))
-        self._until, self._head = 0.0, ""
+        self._head = ""
+        self._lock = threading.Lock()
+        self._rows: npt.NDArray[np.uint8] = np.empty((0, _UNIQUE), np.uint8)
+        """the ids of one head that are left for columns, one a row"""
+        self._rows_head = ""
 
     def next_key(self) -> str:
         """32 hexadecimal digits, another one at each call of this process."""
         number = next(self._count)
         if not number & 0xFFFF or not self._head:
-            self._renew()
+            self._head = self._new_head(self)
         return self._head + _HEX[number >> 8 & 0xFF] + _HEX[number & 0xFF]
 
     def next_keys(self, count: int) -> pa.StringArray:
-        """Many of them."""
+        """Many of them, slices of columns that are made 65,536 rows at a time."""
         import pyarrow as pa
 
-        parts, left = [], count
-        while left:
-            first = self.next_key()
-            number = int(first[-4:], 16)
-            some = min(left, 0x10000 - number)
-            numbers = np.arange(number, number + some)
-            self._count = count_from(number + some)
-            rows = np.empty((some, len(first)), np.uint8)
-            rows[:] = np.frombuffer(first.encode(), np.uint8)
-            pairs = rows.view(np.uint16)
-            pairs[:, -2], pairs[:, -1] = _DIGITS[numbers >> 8], _DIGITS[numbers & 0xFF]
-            parts.append(rows)
-            left -= some
-        data = np.concatenate(parts) if parts else np.empty((0, 1), np.uint8)
-        offsets = np.arange(count + 1, dtype=np.int32) * np.int32(data.shape[1])
+        with self._lock:
+            parts, left = [self._rows[:count]], count - len(self._rows)
+            self._rows = self._rows[count:]
+            while left > 0:
+                rows = self._all_of_new_head()
+                parts.append(rows[:left])
+                self._rows, left = rows[left:], left - len(rows)
+        full = [one for one in parts if len(one)]
+        data = full[0] if len(full) == 1 else np.concatenate(parts)
+        offsets = np.arange(0, (count + 1) * _UNIQUE, _UNIQUE, dtype=np.int32)
         return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
-    def _renew(self) -> None:
-        """The time is that at which the counter began, as one id a moment is enough."""
+    def _all_of_new_head(self) -> npt.NDArray[np.uint8]:
+        while (head := self._new_head(self._lock)) == self._rows_head:
+            time.sleep(0.001)  # it is the time in ms
+        self._rows_head = head
+        numbers = np.arange(1 << 16)
+        rows = np.empty((len(numbers), _UNIQUE), np.uint8)
+        rows[:, : len(head)] = np.frombuffer(head.encode(), np.uint8)
+        pairs = rows.view(np.uint16)
+        pairs[:, -2], pairs[:, -1] = _DIGITS[numbers >> 8], _DIGITS[numbers & 0xFF]
+        return rows
+
+    def _new_head(self, of: object) -> str:
+        """All but the count. The time is that of now, as one id a moment is enough; of: who counts."""
         now = time.time()
         month = time.mktime((*time.localtime(now)[:2], 1, 0, 0, 0, 0, 0, -1))
         whole = UniqueClientId(
-            self._ip, os.getpid() & 0xFFFF, id(self) >> 4 & 0x7FFFFFFF, int((now - month) * 1000), 0
+            self._ip, os.getpid() & 0xFFFF, id(of) >> 4 & 0x7FFFFFFF, int((now - month) * 1000), 0
         ).build()
-        self._head = whole[:-4]
+        return whole[:-4]
 
 
 def own_properties(uniq_key: str, keys: str | Sequence[str], tags: str | None) -> tuple[str, int]:
@@ -204,6 +221,9 @@ class RecordMaker:
         """bytes of a record with further queues (`CommitLog#handlePropertiesForLmqMsg`)"""
         self.further = FurtherQueues(release, config)
         self.host = host
+        self.flags = host_flags(host, host)
+        """of a record whose hosts are both that of the store, and their address as it stands in it"""
+        self.address = np.frombuffer(host[0] + host[1].to_bytes(4, "big", signed=True), np.uint8)
         self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
         self._topics: dict[str, tuple[int, bytes]] = {}
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from formats.system_topics import is_system_topic
 from rmqtool.errors import UsageError
 from rmqtool.store.config_json import TopicConfig
@@ -20,8 +18,6 @@ from rmqtool.store.names import escape_name, names_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    import numpy.typing as npt
 
     from rmqtool.messagestore.memory.table import MemoryTable
     from rmqtool.messagestore.state_files import StateFiles
@@ -181,13 +177,11 @@ class Topics:
             turn = self._turns.setdefault(topic.name, count())
         return next(turn) % (topic.write_queue_nums or 1)
 
-    def next_queues(self, topic: TopicConfig, many: int) -> npt.NDArray[np.int64]:
-        """As `next_queue`, for many messages."""
+    def turns(self, topic: TopicConfig, many: int) -> int:
+        """The queue of the first of many messages; the others follow in turn, as of `next_queue`."""
         first = self.next_queue(topic)
-        if many:
-            self._turns[topic.name] = count(first + many)
-        queues: npt.NDArray[np.int64] = np.arange(first, first + many) % max(topic.write_queue_nums, 1)
-        return queues
+        self._turns[topic.name] = count(first + many)
+        return first
 
     def _save(self, topics: dict[str, TopicConfig]) -> None:
         """The table as it is from now on; nothing changes where it cannot be written."""

@@ -209,7 +209,7 @@ class Writer:
         batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
         if batch.refused.any():
             return None
-        physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
+        physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which)
         stored = int((physical >= 0).sum())
         status = self._settled_to(self._appender.end_of(batch.keys)) if stored else PutStatus.PUT_OK
         self._statistics.put(stored, began)
@@ -243,7 +243,7 @@ class Writer:
         done: list[tuple[Any, Any, str]] = []
         for part in table.to_batches(AT_ONCE):
             batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
-            physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
+            physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which)
             done.append((batch, physical, failed.value))
         end = max((self._appender.end_of(batch.keys) for batch, _, _ in done), default=0)
         status = self._settled_to(end)
@@ -291,17 +291,18 @@ class Writer:
         Physical offsets, -1 for what was not appended, and the status and reason of that.
         """
         began = perf_counter_ns()
-        answer = self._append_columns(columns, keys, which, columns.sizes())
+        columns.sizes()
+        answer = self._append_columns(columns, keys, which)
         self._statistics.put(int((answer[0] >= 0).sum()), began)
         return answer
 
     def _append_columns(
-        self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints, sizes: Ints
+        self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints
     ) -> tuple[Ints, PutStatus, str]:
         refused = self._refusal()
         if refused is not None:
             return np.full(len(columns), -1, np.int64), refused.status, str(refused)
-        physical, failed = self._appender.append_columns(columns, keys, which, sizes)
+        physical, failed = self._appender.append_columns(columns, keys, which)
         if self._appender.end_of(keys):
             self._dispatching.wake()
         return (

@@ -195,6 +195,29 @@ class DispatchColumn(IntEnum):
     TIME = 6
 
 
+class TopicColumn(IntEnum):
+    """Columns of the int64 table of topics that messages go to (`kernels.encoding.prepare_rows`).
+
+    FIXED: bytes of a record beside body, name and properties. NAME_AT, NAME_LENGTH: where the name lies among
+    the names, in bytes. QUEUES: write queues, -1 for a topic that takes nothing. TURN: the next of them.
+    """
+
+    MAGIC = 0
+    FIXED = 1
+    NAME_AT = 2
+    NAME_LENGTH = 3
+    QUEUES = 4
+    TURN = 5
+
+
+class Refused(IntEnum):
+    """What a message has that no store takes (`kernels.encoding.prepare_rows`)."""
+
+    NOTHING = 0
+    ILLEGAL = 1
+    PROPERTIES_SIZE = 2
+
+
 class Stretch(IntEnum):
     """Rows of the int64 matrix of stretches (`kernels.dispatch.stretch`).
 

@@ -112,16 +112,20 @@ class Encoding(Protocol):
         out: Bytes,
     ) -> None: ...
 
-    def join_properties(
+    def prepare_rows(
         self,
-        values: tuple[Ints, Bytes, Ints, Bytes, Ints, Bytes, Ints, Bytes],
-        behind: int,
-        out: Bytes,
-        places: Ints,
-        separated: Bools,
-    ) -> int: ...
+        values: tuple[Ints, Bytes, Ints, Bytes, Ints, Bytes, Ints, Bytes, Ints, Bytes],
+        numbers: tuple[Ints, Ints, Ints, Ints],
+        topics: Ints,
+        limits: tuple[int, int, int, int, int],
+        texts: Bytes,
+        rows: Ints,
+        refused: Ints,
+    ) -> tuple[int, int]: ...
 
-    def number_rows(self, which: Ints, following: Ints, numbers: Ints) -> None: ...
+    def number_rows(self, which: Ints, following: Ints, rows: Ints, now: int) -> None: ...
+
+    def place_rows(self, rows: Ints, begin: int, free: int, most: int, places: Ints) -> tuple[int, int]: ...
 
 
 class Hashes(Protocol):

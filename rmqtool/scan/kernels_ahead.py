@@ -22,6 +22,8 @@ from rmqtool.store import faults
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
     Kernel = Callable[..., Any]
 
 
@@ -43,6 +45,20 @@ def _load() -> tuple[ctypes.CDLL, ctypes.CDLL]:
 
 def _address(function: Any) -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+def _data_of(array: npt.NDArray[Any]) -> int:
+    """Where the elements of an array begin: the field behind the head of NumPy's object.
+
+    `array.ctypes.data` makes three objects on the way, and takes longer than most calls of a kernel.
+    """
+    return _number_at(id(array) + object.__basicsize__).value
+
+
+_number_at = ctypes.c_int64.from_address
+_probe = np.zeros(1)
+if _data_of(_probe) != _probe.ctypes.data:
+    raise ImportError("NumPy's arrays are laid out in another way")
 
 
 def _bound(library: ctypes.CDLL, name: str, signature: Signature) -> Kernel:
@@ -71,10 +87,10 @@ def _bound(library: ctypes.CDLL, name: str, signature: Signature) -> Kernel:
             if one.dtype != kind[0] or one.ndim != kind[1]:
                 raise TypeError(f"{name}: {one.dtype} of shape {one.shape} where {kind} was expected")
             if one.flags.c_contiguous:
-                passed.append(one.ctypes.data)
+                passed.append(_data_of(one))
             else:  # with gaps, or column by column: the kernel works on a copy
                 whole.append((one, one.copy(order="C")))
-                passed.append(whole[-1][1].ctypes.data)
+                passed.append(_data_of(whole[-1][1]))
             passed += one.shape
         answer = _Answer()
         function(*passed, answer)
@@ -99,7 +115,7 @@ def _prepared(name: str, signature: Signature, taken: list[type], *arrays: Any) 
         if not one.flags.c_contiguous:
             raise TypeError(f"{name}: an array with gaps")
     answer = _Answer()
-    given = *(number for one in arrays for number in (one.ctypes.data, *one.shape)), answer
+    given = *(number for one in arrays for number in (_data_of(one), *one.shape)), answer
 
     def call() -> int:
         function(*given)

@@ -13,7 +13,7 @@ import numpy as np
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
 from formats.commitlog import SysFlag, magic_of
 from formats.crc_trailer import reserve
-from rmqtool.broker.encoder import MessageColumns, blank, roll
+from rmqtool.broker.encoder import MessageColumns, blank
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.get_message import Pull, pull
@@ -117,18 +117,20 @@ class Engine:
             slot = following.get(key, 0 if queue is None else queue.max_offset)
             offsets.append(slot)
             row[Field.QUEUE_OFFSET], following[key] = slot, slot + 1
-        sizes, done, log = whole.sizes(), 0, self.start.log
+        done, log = 0, self.start.log
+        whole.sizes()
         while done < len(messages):
             file = log.last_for(log.max_offset)
-            count = roll(sizes[done:], log.size - file.wrote)
+            places = np.empty(len(messages) - done, np.int64)
+            count, length = self.kernels.encoding.place_rows(
+                whole.rows[done:], file.base + file.wrote, log.size - file.wrote, 1 << 62, places
+            )
             if not count:
                 self.files.write(file.path, log.size, file.wrote, blank(log.size - file.wrote))
                 file.wrote = log.size
                 continue
             part = slice(done, done + count)
-            places = np.cumsum(sizes[part]) - sizes[part]
-            whole.rows[part, Field.STORED_PHYSICAL_OFFSET] = file.base + file.wrote + places
-            data = np.zeros(int(sizes[part].sum()), np.uint8)
+            data = np.zeros(length, np.uint8)
             some = MessageColumns(
                 whole.rows[part],
                 whole.hosts[part],
@@ -137,7 +139,7 @@ class Engine:
                 whole.properties,
                 whole.addresses,
             )
-            some.write(places, data, self.kernels)
+            some.write(places[:count], data, self.kernels)
             self.files.write(file.path, log.size, file.wrote, data)
             self._dispatch(data, file.base, file.wrote, count)
             file.wrote += len(data)

@@ -33,6 +33,7 @@ from rmqtool.scan.fields import (
     Spanned,
     Stretch,
     Sum,
+    TopicColumn,
 )
 from rmqtool.scan.index import ITEM
 
@@ -44,7 +45,7 @@ KERNELS = {
     "building": {"append_units", "put_keys", "feeds_further_queues"},
     "carve": {"carve"},
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
-    "encoding": {"encode", "join_properties"},
+    "encoding": {"encode", "prepare_rows"},
     "entries": {"walk_entries"},
     "hashes": {"key_hashes", "keyed", "first_in_sieve", "agree", "chain", "compare_slots", "follow"},
     "lookup": {"look_up"},
@@ -63,7 +64,7 @@ KERNELS = {
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
     "hashes": {"extend", "folded", "same"},
-    "encoding": {"lies_within", "put_pair"},
+    "encoding": {"lies_within", "put_pair", "put_properties"},
     "record": {"frame", "contents", "remarks"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
@@ -74,7 +75,7 @@ CALLED = {
 COLUMNS = {
     "building": {"places_and_times"},
     "dispatch": {"rehash", "by_lane", "outline"},
-    "encoding": {"number_rows"},
+    "encoding": {"number_rows", "place_rows"},
     "hashes": {"lengths_of_chains"},
     "tally": {"tally"},
 }
@@ -349,11 +350,15 @@ def _run_encoding(buffer: np.ndarray, rows: np.ndarray, encoding: Any) -> None:
         encoding.encode(rows, hosts, (buffer,) * 4, 0, np.cumsum(sizes) - sizes, out)
     ends = np.arange(min(buffer.size, 64) + 1) + max(buffer.size - 64, 0)
     count = len(ends) - 1
-    places, odd = np.zeros(count + 1, np.int64), np.zeros(count, bool)
+    none, topics = np.zeros(0, np.int64), np.ones((1, len(TopicColumn)), np.int64)
+    numbers, refused = (np.zeros(count, np.int64), np.full(count, -1), none, none), np.zeros(count, np.int64)
+    prepared = np.zeros((count, ROW_WIDTH), np.int64)
     names = sum(len(f"{name}\x01\x02") for name in ("UNIQ_KEY", "KEYS", "TAGS"))
     with before_guard(bytes(count * (names + 4 + 3))) as out:
         for offsets in (ends, ends + 1, ends - buffer.size, ends[::-1].copy()):
-            encoding.join_properties(4 * (offsets, buffer), 3, out, places, odd)
+            encoding.prepare_rows(
+                5 * (offsets, buffer), numbers, topics, (3, 0, 0, 99, 999), out, prepared, refused
+            )
 
 
 def _run_writing(count: int, building: Any) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import threading
 from bisect import bisect_right
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -163,10 +162,10 @@ class MemoryLog:
         return Place(slot, chunk.base + at, 0)
 
     def append_columns(
-        self, columns: MessageColumns, keys: Sequence[Key], which: Ints, sizes: Ints
+        self, columns: MessageColumns, keys: Sequence[Key], which: Ints
     ) -> tuple[Ints, NotAppendedError | None]:
         """See `Appender.append_columns`."""
-        addresses = np.full(len(columns), -1, np.int64)
+        addresses, sizes = np.full(len(columns), -1, np.int64), columns.rows[:, Field.STORE_SIZE]
         failed, count = None, len(columns)
         with self.lock:
             large = np.flatnonzero(sizes > self.most)
@@ -176,12 +175,8 @@ class MemoryLog:
             topics = [self._topic(name) for name, _ in keys]
             queues = [(one, queue_id) for one, (_, queue_id) in zip(topics, keys, strict=True)]
             following = [one.offsets.get(queue_id, 0) for one, queue_id in queues]
-            slots = np.empty(len(which), np.int64)
-            self.kernels.encoding.number_rows(which, np.array(following, np.int64), slots)
-            rows, now = columns.rows, self._clock()
-            rows[:, Field.QUEUE_OFFSET] = slots
-            for stamp in (Field.STORE_TIMESTAMP, Field.BORN_TIMESTAMP):
-                rows[rows[:, stamp] < 0, stamp] = now
+            counted = np.array(following, np.int64)
+            self.kernels.encoding.number_rows(which, counted, columns.rows, self._clock())
             for topic, chosen in self._parts(topics, which[:count], sizes):
                 self._put(topic, chosen, columns, sizes, addresses)
             self._number += count
@@ -229,10 +224,9 @@ class MemoryLog:
             part, length = chosen[:count], int(ends[count - 1])
             places, at = ends[:count] - sizes[part], chunk.used
             addresses[part] = chunk.base + at + places
-            some = replace(columns, rows=columns.rows[part], hosts=columns.hosts[part])
-            some.rows[:, Field.STORED_PHYSICAL_OFFSET] = addresses[part]
+            columns.rows[part, Field.STORED_PHYSICAL_OFFSET] = addresses[part]
             out = np.frombuffer(chunk.data, np.uint8)[at : at + length]
-            some.write(places, out, self.kernels, crc_trailer=self._trailer, sizes=sizes[part])
+            columns.encode(part, places, out, self.kernels, crc_trailer=self._trailer)
             self._count(topic, chunk, length, length + count * BESIDE)
             topic.number_all(self._number + part)
             chosen = chosen[count:]

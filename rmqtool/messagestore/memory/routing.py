@@ -10,6 +10,7 @@ from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.memory.topic_log import BASE
 from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
+from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,24 +92,24 @@ class RoutedAppender:
             return error
 
     def append_columns(
-        self, columns: MessageColumns, keys: Sequence[Key], which: Ints, sizes: Ints
+        self, columns: MessageColumns, keys: Sequence[Key], which: Ints
     ) -> tuple[Ints, NotAppendedError | None]:
         """See `Appender.append_columns`; of topics of both kinds those in the log come first."""
         kept = self._topics.memory
         in_memory = np.array([name in kept for name, _ in keys], np.bool_)
         if not in_memory.any():
-            return self.stored.append_columns(columns, keys, which, sizes)
+            return self.stored.append_columns(columns, keys, which)
         if in_memory.all():
-            return self.memory.append_columns(columns, keys, which, sizes)
+            return self.memory.append_columns(columns, keys, which)
         physical, failed = np.full(len(columns), -1, np.int64), None
-        mine = in_memory[which]
+        mine, sizes = in_memory[which], columns.rows[:, Field.STORE_SIZE]
         large = np.flatnonzero(mine & (sizes > self.memory.most))
         end = int(large[0]) if len(large) else len(columns)
         """those behind it are not appended, wherever they go"""
         for chosen, to in ((~mine, self.stored), (mine, self.memory)):
             numbers = np.flatnonzero(chosen[:end])
             part = columns.part(numbers)
-            physical[numbers], error = to.append_columns(part, keys, which[numbers], sizes[numbers])
+            physical[numbers], error = to.append_columns(part, keys, which[numbers])
             columns.rows[numbers] = part.rows
             if error is not None:
                 end, failed = int(numbers[np.argmax(physical[numbers] < 0)]), error

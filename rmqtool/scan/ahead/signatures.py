@@ -23,7 +23,7 @@ TABLE = Array("int64", 2)
 FLAGS = Array("bool", 1)
 NUMBER = "int64"
 
-Argument = Array | str | tuple[Array, ...]
+Argument = Array | str | tuple[Array | str, ...]
 
 
 class Signature(NamedTuple):
@@ -62,8 +62,11 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     },
     "encoding": {
         "encode": Signature((TABLE, TABLE, (BYTES, BYTES, BYTES, BYTES), NUMBER, LONGS, BYTES)),
-        "join_properties": Signature((4 * (LONGS, BYTES), NUMBER, BYTES, LONGS, FLAGS), 1),
-        "number_rows": Signature((LONGS, LONGS, LONGS)),
+        "prepare_rows": Signature(
+            (5 * (LONGS, BYTES), 4 * (LONGS,), TABLE, 5 * (NUMBER,), BYTES, TABLE, LONGS), 2
+        ),
+        "number_rows": Signature((LONGS, LONGS, TABLE, NUMBER)),
+        "place_rows": Signature((TABLE, NUMBER, NUMBER, NUMBER, LONGS), 2),
     },
     "entries": {
         "walk_entries": Signature((*_SCAN, NUMBER, TABLE, LONGS)),

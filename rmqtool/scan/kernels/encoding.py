@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, SysFlag
+from formats.commitlog import HEADERS, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, build
 from formats.primitives import HostV4, HostV6, offset_of, sizeof
 from formats.properties import KEYS, NAME_SEPARATOR, PROPERTY_SEPARATOR, TAGS, UNIQ_KEY
@@ -20,6 +20,7 @@ from rmqtool.scan.kernels.constants import (
     BORN_TIMESTAMP,
     FLAG,
     MAGIC,
+    MIN_BLANK,
     POSITION,
     PREPARED,
     PROPERTIES_LENGTH,
@@ -27,12 +28,21 @@ from rmqtool.scan.kernels.constants import (
     QUEUE_ID,
     QUEUE_OFFSET,
     RECONSUME,
+    REFUSED_ILLEGAL,
+    REFUSED_NOTHING,
+    REFUSED_PROPERTIES_SIZE,
     STORE_SIZE,
     STORE_TIMESTAMP,
     STORED_OFFSET,
     SYS_FLAG,
+    TOPIC_FIXED,
     TOPIC_LENGTH,
+    TOPIC_MAGIC,
+    TOPIC_NAME_AT,
+    TOPIC_NAME_LENGTH,
     TOPIC_POSITION,
+    TOPIC_QUEUES,
+    TOPIC_TURN,
 )
 from rmqtool.scan.kernels.intrinsics import copy, put8, put16, put32, put64, u8
 
@@ -156,49 +166,118 @@ def put_pair(to, name, offsets, data, r):
 
 
 @kernel()
-def join_properties(values, behind, out, places, separated):
-    """Writes the properties of all messages one behind the other; how many bytes, -1 without room.
-
-    values: offsets (one more than there are messages) and bytes of unique keys, keys and tags, and of further
-    properties, each of which ends with a separator. behind: bytes of 0 that follow those of each message.
-    places: where those of each begin, and the last end. separated: which have a separator in a value.
-    -1 is also for offsets that are not ascending, or lie outside of their bytes.
-    """
+def put_properties(to, values, r, behind):
+    """Writes the properties of message `r`; the address behind them, and whether a value has a separator."""
     uniq_at, uniq, keys_at, keys, tags_at, tags, further_at, further = values
-    count = separated.shape[0]
+    to, first = put_pair(to, UNIQ_KEY_NAME, uniq_at, uniq, r)
+    to, second = put_pair(to, KEYS_NAME, keys_at, keys, r)
+    to, third = put_pair(to, TAGS_NAME, tags_at, tags, r)
+    length = further_at[r + 1] - further_at[r]
+    copy(to, further.ctypes.data + further_at[r], length)
+    to += length
+    for i in range(behind):
+        put8(to + i, 0)
+    return to + behind, first or second or third
+
+
+@kernel()
+def prepare_rows(values, numbers, topics, limits, texts, rows, refused):
+    """Fills the row of each message with all that `encode` takes but its place, and writes its properties.
+
+    values: offsets (one more than there are messages) and bytes of bodies, unique keys, keys and tags, and of
+    further properties, each of which ends with a separator. numbers: of each message the topic, the queue
+    (negative for the next in turn, which is put in), the flag and the born timestamp (ms); of the last two
+    none for 0 and -1. topics: `fields.TopicColumn`. limits: bytes of 0 that follow the properties, how many
+    of their last bytes are not stored, `SYS_FLAG`, the longest body and record. refused: `fields.Refused`,
+    before of what is refused in any case. Returns the bytes of all properties and how many messages are
+    refused; -1 without room, and for offsets that are not ascending or lie outside of their bytes.
+    """
+    bodies_at, bodies, uniq_at, uniq, keys_at, keys, tags_at, tags, further_at, further = values
+    codes, queues, flags, born = numbers
+    behind, trimmed, sys_flag, most_body, most_record = limits
+    count = refused.shape[0]
     if not (
-        lies_within(uniq_at, uniq, count)
+        lies_within(bodies_at, bodies, count)
+        and lies_within(uniq_at, uniq, count)
         and lies_within(keys_at, keys, count)
         and lies_within(tags_at, tags, count)
         and lies_within(further_at, further, count)
     ):
-        return -1
+        return -1, 0
     names = UNIQ_KEY_NAME.shape[0] + KEYS_NAME.shape[0] + TAGS_NAME.shape[0] + 6
     room = count * (names + behind) + uniq_at[count] - uniq_at[0] + keys_at[count] - keys_at[0]
     room += tags_at[count] - tags_at[0] + further_at[count] - further_at[0]
-    if room > out.shape[0] or places.shape[0] <= count:
-        return -1
-    start = np.int64(out.ctypes.data)
-    to = start
+    if room > texts.shape[0] or rows.shape[0] < count:
+        return -1, 0
+    pairs = uniq_at, uniq, keys_at, keys, tags_at, tags, further_at, further
+    start = np.int64(texts.ctypes.data)
+    to, odd = start, 0
     for r in range(count):
-        places[r] = to - start
-        to, first = put_pair(to, UNIQ_KEY_NAME, uniq_at, uniq, r)
-        to, second = put_pair(to, KEYS_NAME, keys_at, keys, r)
-        to, third = put_pair(to, TAGS_NAME, tags_at, tags, r)
-        length = further_at[r + 1] - further_at[r]
-        copy(to, further.ctypes.data + further_at[r], length)
-        to += length
-        for i in range(behind):
-            put8(to + i, 0)
-        to += behind
-        separated[r] = first or second or third
-    places[count] = to - start
-    return to - start
+        code = codes[r]
+        most, queue = topics[code, TOPIC_QUEUES], queues[r]
+        if queue < 0:
+            queue = -1
+            if most >= 0:
+                queue = topics[code, TOPIC_TURN] % max(most, 1)
+                topics[code, TOPIC_TURN] += 1
+            queues[r] = queue
+        begin = to
+        to, separated = put_properties(to, pairs, r, behind)
+        length, body = to - begin - trimmed, bodies_at[r + 1] - bodies_at[r]
+        size = topics[code, TOPIC_FIXED] + body + topics[code, TOPIC_NAME_LENGTH] + length
+        why = REFUSED_NOTHING
+        if refused[r] != REFUSED_NOTHING or queue >= most or separated or body > most_body:
+            why = REFUSED_ILLEGAL
+        elif length > MAX_PROPERTIES_LENGTH:
+            why = REFUSED_PROPERTIES_SIZE
+        elif size > most_record:
+            why = REFUSED_ILLEGAL
+        refused[r] = why
+        odd += why != REFUSED_NOTHING
+        rows[r, MAGIC] = topics[code, TOPIC_MAGIC]
+        rows[r, STORE_SIZE] = size
+        rows[r, QUEUE_ID] = queue
+        rows[r, FLAG] = flags[r] if flags.shape[0] > 0 else 0
+        rows[r, SYS_FLAG] = sys_flag
+        rows[r, BORN_TIMESTAMP] = born[r] if born.shape[0] > 0 else -1
+        rows[r, STORE_TIMESTAMP] = -1
+        rows[r, RECONSUME] = 0
+        rows[r, PREPARED] = 0
+        rows[r, BODY_POSITION] = bodies_at[r]
+        rows[r, BODY_LENGTH] = body
+        rows[r, TOPIC_POSITION] = topics[code, TOPIC_NAME_AT]
+        rows[r, TOPIC_LENGTH] = topics[code, TOPIC_NAME_LENGTH]
+        rows[r, PROPERTIES_POSITION] = begin - start
+        rows[r, PROPERTIES_LENGTH] = length
+    return to - start, odd
 
 
 @kernel()
-def number_rows(which, following, numbers):
-    """Numbers rows by what they belong to: each gets the next one of it, which grows."""
+def number_rows(which, following, rows, now):
+    """Gives each row the next queue offset of what it belongs to, and `now` (ms) where a time is negative."""
     for r in range(which.shape[0]):
-        numbers[r] = following[which[r]]
+        rows[r, QUEUE_OFFSET] = following[which[r]]
         following[which[r]] += 1
+        if rows[r, STORE_TIMESTAMP] < 0:
+            rows[r, STORE_TIMESTAMP] = now
+        if rows[r, BORN_TIMESTAMP] < 0:
+            rows[r, BORN_TIMESTAMP] = now
+
+
+@kernel()
+def place_rows(rows, begin, free, most, places):
+    """Places records one behind the other into a file with `free` bytes left, `CommitLog#doAppend`.
+
+    begin: physical offset of the first. most: bytes at which no further one follows. places: bytes from the
+    first, of each. Returns how many records and bytes.
+    """
+    at, count = 0, 0
+    while count < places.shape[0] and at < most:
+        size = rows[count, STORE_SIZE]
+        if at + size + MIN_BLANK > free:
+            break
+        places[count] = at
+        rows[count, STORED_OFFSET] = begin + at
+        at += size
+        count += 1
+    return count, at
