@@ -18,6 +18,8 @@ from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.scan.crc import crc32
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
     from rmqtool.store.bytes import ByteSource
@@ -200,13 +202,18 @@ def _properties(rules: Rules, topic: bytes, raw: bytes) -> StopReason | None:
         info = known.get(props.DUP_INFO)
         if info is None or len(java_split(info, "_")) != 2:
             return StopReason.NO_DUP_INFO
-    delayed = props.DELAY in known and java_utf8_decode(topic)[0] == SCHEDULE_TOPIC
-    if delayed and not _is_int(known[props.DELAY]):
-        return StopReason.BAD_FIELDS
-    batch = props.INNER_NUM in known and props.INNER_BASE in known and rules.traits.inner_batches
-    if batch and not (_is_int(known[props.INNER_NUM], 16) and _is_int(known[props.INNER_BASE], 64)):
+    if lacks_number(topic, known, inner_batches=rules.traits.inner_batches):
         return StopReason.BAD_FIELDS
     return None
+
+
+def lacks_number(topic: bytes, known: Mapping[str, str], *, inner_batches: bool) -> bool:
+    """Whether a property is no number that a broker takes for one. inner_batches: of a batch queue, too."""
+    delayed = props.DELAY in known and java_utf8_decode(topic)[0] == SCHEDULE_TOPIC
+    if delayed and not _is_int(known[props.DELAY]):
+        return True
+    batch = props.INNER_NUM in known and props.INNER_BASE in known and inner_batches
+    return batch and not (_is_int(known[props.INNER_NUM], 16) and _is_int(known[props.INNER_BASE], 64))
 
 
 def _property_crc_fits(cursor: _Cursor, rules: Rules, size: int, raw: bytes) -> bool:

@@ -13,7 +13,7 @@ from formats import properties as props
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.columns import of_topic, properties_match
-from rmqtool.broker.record_check import check_record
+from rmqtool.broker.record_check import check_record, lacks_number
 from rmqtool.scan.fields import CrcState, Field
 
 if TYPE_CHECKING:
@@ -60,11 +60,33 @@ def _suspicious(run: Records, rules: Rules, kernels: Kernels) -> Flags:
         found |= (rows[:, Field.PROPERTIES_LENGTH] > 0) & ~properties_match(
             run, kernels, found | True, _DUP_INFO, props.DUP_INFO
         )
+    return found | _maybe_without_number(run, kernels, inner_batches=rules.traits.inner_batches)
+
+
+def without_number(run: Records, kernels: Kernels) -> Flags:
+    """Which records have a property that is no number, at which brokers of some release end their log."""
+    found = _maybe_without_number(run, kernels, inner_batches=True)
+    for index in np.flatnonzero(found).tolist():
+        batch = bool(run.rows[index, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH))
+        topic = _field(run, index, Field.TOPIC_POSITION, Field.TOPIC_LENGTH)
+        known = props.decode(_field(run, index, Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH))
+        found[index] = lacks_number(topic, known, inner_batches=batch)
+    return found
+
+
+def _field(run: Records, index: int, position: Field, length: Field) -> bytes:
+    start = int(run.rows[index, position]) - run.origin
+    return run.window[start : start + max(int(run.rows[index, length]), 0)].tobytes()
+
+
+def _maybe_without_number(run: Records, kernels: Kernels, *, inner_batches: bool) -> Flags:
+    rows = run.rows
+    found: Flags = np.zeros(len(rows), np.bool_)
     scheduled = of_topic(run, SCHEDULE_TOPIC)
     if scheduled.any():
         found |= scheduled & ~properties_match(run, kernels, scheduled, _DELAY, props.DELAY)
     batches = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
-    if batches.any() and rules.traits.inner_batches:
+    if batches.any() and inner_batches:
         for name, pattern in _INNER.items():
             found |= batches & ~properties_match(run, kernels, batches, pattern, name)
     return found

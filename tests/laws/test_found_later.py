@@ -13,6 +13,7 @@ from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.records import record_at
 from rmqtool.scan.engine import choose_kernels
@@ -1265,3 +1266,105 @@ def test_a_record_with_a_wrong_queue_number_takes_no_two(tmp_path: Path) -> None
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
     assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+
+
+def test_a_record_alone_in_its_queue_whose_topic_and_queue_offset_lie(tmp_path: Path) -> None:
+    """80408: it was the last one; its entry proves both, as the one in front leads to the record in front."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    was = {one.offset: one.placed.data for one in store.stored}
+    path, position = store.segment(store.stored[-1].offset)
+    at = store.read(path, position).index(b"Orders")
+    store.patch(path, position + at, b"Ordevs")
+    store.patch(path, position + OFF_QUEUE_OFFSET, (18).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+
+
+def test_a_record_alone_in_its_queue_with_more_in_front_than_any_log_had(tmp_path: Path) -> None:
+    """81609: the queue was moved to the queue offset of a flipped bit, away from its entry."""
+    store = HandmadeStore()
+    for number in range(90):
+        store.put("Orders", b"body %d" % number)
+        if number == 70:
+            store.put("Lone", b"body")
+    store.write(tmp_path / "store")
+    store.remove(store.segment(0)[0])
+    one = store.of("Lone")[0]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (1 << 42).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[one.offset].raw == one.placed.data
+
+
+@pytest.mark.parametrize("displaced", [False, True])
+def test_a_delayed_message_whose_level_is_no_number(displaced: bool, tmp_path: Path) -> None:
+    """81609: brokers end their log at it, and a record that lacked nothing else was put right or left."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+        if number in (9, 19):
+            store.put(SCHEDULE_TOPIC, b"late", queue_id=2, tags="TagS", properties={"DELAY": "3", "X": "y"})
+    store.write(tmp_path / "store")
+    one = store.of(SCHEDULE_TOPIC, 2)[0]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + one.placed.data.index(b"DELAY\x013") + 7, b"\x06")
+    if displaced:
+        store.patch(path, position + OFF_PHYSICAL_OFFSET, b"\x08")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    lost = [one for row in json.loads(done.stdout)["rows"] for one in row.get("tombstones", ())]
+    assert [(one["topic"], one["queue_offset"], one["physical_offset"]) for one in lost] == [
+        (SCHEDULE_TOPIC, 0, one.offset)
+    ]
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", tmp_path / "out", "--as-version", release).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("queue_id", "lying", "number"), [(0, 10, 7), (0, 19, 7), (0, 20, 7), (0, 10, 1), (0, 30, 1), (1, 20, 0)]
+)
+def test_a_wrong_queue_number_in_a_queue_that_skips_queue_offsets(
+    queue_id: int, lying: int, number: int, tmp_path: Path
+) -> None:
+    """Nothing was put into that queue: its entry led to another queue's record, or into a filler."""
+    store = HandmadeStore()
+    for at in range(40):
+        if at == 20:
+            store.log.queue_offsets["Orders", 0] += 1000
+            for _ in range(1000):
+                store.queues["Orders", 0].append(plain_unit(*strict.PRE_BLANK, 0))
+        for each in (0, 1):
+            store.put("Orders", b"body %d" % at, queue_id=each)
+    store.write(tmp_path / "store")
+    was = {one.offset: one.placed.data for one in store.stored}
+    path, position = store.segment(store.of("Orders", queue_id)[lying].offset)
+    store.patch(path, position + OFF_QUEUE_ID, number.to_bytes(4, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+    assert strict.units(tmp_path / "out") == strict.units(store.root)
+
+
+@pytest.mark.parametrize("lying", [10, 19, 20, 39])
+def test_a_broken_body_in_a_queue_that_skips_queue_offsets(lying: int, tmp_path: Path) -> None:
+    """A filler took its place, to which the entry led."""
+    store = HandmadeStore()
+    for at in range(40):
+        if at == 20:
+            store.log.queue_offsets["Orders", 0] += 1000
+            for _ in range(1000):
+                store.queues["Orders", 0].append(plain_unit(*strict.PRE_BLANK, 0))
+        store.put("Orders", b"body %d" % at)
+    store.write(tmp_path / "store")
+    one = store.of("Orders")[lying]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + one.placed.data.index(b"body"), b"B")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    lost = [one for row in json.loads(done.stdout)["rows"] for one in row.get("tombstones", ())]
+    assert [row["queue_offset"] for row in lost] == [one.queue_offset]

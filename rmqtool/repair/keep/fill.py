@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats import properties as props
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag, transaction_of
 from formats.properties import decode_pairs, is_lossless
+from rmqtool.broker.record_check import lacks_number
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import filler, split
 from rmqtool.repair.keep.cells import Cell, smallest_filler
@@ -131,6 +132,9 @@ class Filling:
         if frame.key is None or (
             frame.key[0] in self.batches and batch_count(header, frame.slot) != frame.count
         ):
+            return None
+        batch = bool(header.sys_flag & SysFlag.INNER_BATCH)
+        if lacks_number(frame.key[0].encode(), props.decode(header.properties), inner_batches=batch):
             return None
         record = self.log.read(frame.start, frame.length)
         found = restored(frame, record, correct_crc=self.keep_bodies)

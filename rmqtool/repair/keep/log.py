@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.cells import Cell
     from rmqtool.repair.keep.donor import DonorRange
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
-    from rmqtool.repair.keep.order import Missing
+    from rmqtool.repair.keep.order import Missing, Position
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
     from rmqtool.repair.keep.slot_assignment import Claims
     from rmqtool.scan.kernel_types import Kernels
@@ -186,8 +186,8 @@ class LogRepair:
         self._clear_tail(made)
         return made
 
-    def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
-        """Which queues have a unit for the first record of those that are alone; opens fillers that lie."""
+    def _pointed(self, survey: Survey) -> dict[int, list[Position]]:
+        """Positions with a unit for the first record of those that are alone; opens fillers that lie."""
         runs = chain(singleton_runs(survey), *lonely_runs(survey).values())
         singletons = {one.start: one for one in runs if one.count <= SHORT}
         fillers = {one.start: one for one in filler_places(survey)}
@@ -197,13 +197,12 @@ class LogRepair:
         open_pointed(survey, [(place, frames) for place, frames in found if place.start in fillers])
         return {
             place.start: [
-                one.key
+                (one.key, one.slot)
                 for one in frames
-                if one.key is not None and one.slot == run.first and one.end == place.end
-                if run.count == 1 or one.key == run.key  # of two records another queue may have one
+                if one.key is not None and one.slot is not None and one.end == place.end
             ]
             for place, frames in found
-            if (run := singletons.get(place.start)) is not None
+            if place.start in singletons
         }
 
     def _told(self, survey: Survey, runs: Sequence[Run]) -> set[int]:

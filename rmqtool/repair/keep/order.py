@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from rmqtool.repair.keep.model import Hole, QueueKey, Survey
 
+    Position = tuple[QueueKey, int]
+    """a queue and a queue offset"""
+
 _NOTHING = np.empty((2, 0), np.int64)
 SHORT = 2
 """records out of order that are taken for damage; where more agree with each other, nobody can say who is
@@ -133,8 +136,8 @@ class Order:
     """What was found out about all queues.
 
     chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
-    which are left as they are. jumps: those of them whose offsets ascend, but skip more than the log has room
-    for. missing: positions that no record has, between chosen runs.
+    whose units are left as they are. jumps: those of them whose offsets ascend, but for short runs, and skip
+    more than the log has room for. missing: positions that no record has, between chosen runs of the others.
     """
 
     room: Room
@@ -166,13 +169,13 @@ def lonely_runs(survey: Survey) -> dict[QueueKey, list[Run]]:
 
 def order_of(
     survey: Survey,
-    pointed: Mapping[int, Sequence[QueueKey]] | None = None,
+    pointed: Mapping[int, Sequence[Position]] | None = None,
     told: Callable[[Sequence[Run]], Collection[int]] = lambda _: (),
 ) -> Order:
     """Looks at every queue of a log that is not one run.
 
-    pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset. told:
-    which of some single records, by physical offset, have their own queue's unit there.
+    pointed: positions with a unit for a lonely record, by its physical offset. told: which of some single
+    records, by physical offset, have their own queue's unit there.
     """
     batches = survey.batches
     broken = {
@@ -287,7 +290,7 @@ def _between(order: Order, some: Sequence[Run]) -> dict[int, tuple[int, int]]:
 
 
 def _disown(
-    order: Order, singletons: list[Run], missed: set[int], pointed: Mapping[int, Sequence[QueueKey]]
+    order: Order, singletons: list[Run], missed: set[int], pointed: Mapping[int, Sequence[Position]]
 ) -> None:
     """Lonely records that are just what another queue misses there are out of order, not a queue.
 
@@ -295,20 +298,26 @@ def _disown(
     offset 0, is among them only where the holes of the log do not explain what is missing.
     """
     for run in singletons:
-        missing = run.start in missed and run.key not in pointed.get(run.start, ())
+        missing = run.start in missed and (run.key, run.first) not in pointed.get(run.start, ())
         if missing or _is_claimed(order, run, pointed):
             order.chosen[run.key] = []
             order.outliers.append(run)
 
 
-def _is_claimed(order: Order, run: Run, pointed: Mapping[int, Sequence[QueueKey]]) -> bool:
-    """Whether not the record's queue has a unit for it, but one whose key it may have had.
+def _is_claimed(order: Order, run: Run, pointed: Mapping[int, Sequence[Position]]) -> bool:
+    """Whether not the record's queue has a unit for it at its place, but one whose key it may have had.
 
-    The name of a directory proves nothing, it may be a copy; records of that queue do.
+    The name of a directory proves nothing, it may be a copy; records of that queue do. So does that no log
+    ever had as many records in front of it as its queue would have.
     """
-    owners = pointed.get(run.start, ())
-    return run.key not in owners and any(
-        order.chosen.get(one) and _differs_in_one(run.key, one) for one in owners
+    positions = pointed.get(run.start, ())
+    if (run.key, run.first) in positions:
+        return False
+    if run.first > run.start // SMALLEST_RECORD and any(key == run.key for key, _ in positions):
+        return True
+    # of two records another queue may have one
+    return run.count == 1 and any(
+        order.chosen.get(key) and _differs_in_one(run.key, key) for key, _ in positions
     )
 
 
@@ -455,19 +464,33 @@ def _put_in_order(
     known: Collection[int] = (),
 ) -> None:
     parts = sorted(parts, key=lambda part: part.start)
-    chain = _best_chain(parts, room, begin, batch=batch, known=known)
-    picked = set(chain)
-    left = [part for number, part in enumerate(parts) if number not in picked]
-    order.chosen[key] = [parts[number] for number in chain]
-    jumps = all(a.last < b.first for a, b in pairwise(parts))
+    order.chosen[key], left = _split(parts, _best_chain(parts, room, begin, batch=batch, known=known))
+    ascend = all(a.last < b.first for a, b in pairwise(parts))
     # the inside of a run (`Run.first_end`) is left only with both its ends: three records or more that agree
-    agree = jumps and any(part.first_end < 0 for part in left)
+    agree = ascend and any(part.first_end < 0 for part in left)
     if agree or not all(_is_short(part, batch=batch) for part in left):
         order.twice.add(key)
-        if jumps:
-            order.jumps.add(key)
-    else:
-        order.outliers += left
+        ascending, left = _split(parts, _ascending(parts))
+        if not all(_is_short(part, batch=batch) for part in left):
+            return
+        order.jumps.add(key)
+        order.chosen[key] = ascending
+    order.outliers += left
+
+
+def _split(parts: Sequence[Run], chain: Sequence[int]) -> tuple[list[Run], list[Run]]:
+    """The parts with some numbers, and the others."""
+    picked = set(chain)
+    left = [part for number, part in enumerate(parts) if number not in picked]
+    return [parts[number] for number in chain], left
+
+
+def _ascending(parts: Sequence[Run]) -> list[int]:
+    """The parts, by number, that keep the most records in order, whatever is missing between them."""
+    most = 2 * max(part.last for part in parts) + 2
+    places = (number * most for number in range(len(parts)))
+    weighed = ((part, part.count, at) for part, at in zip(parts, places, strict=True))
+    return heaviest([Link(part.first, part.last, count, count, at, at) for part, count, at in weighed])
 
 
 def _best_chain(

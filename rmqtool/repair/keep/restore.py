@@ -15,7 +15,7 @@ from formats.commitlog import (
 )
 from formats.primitives import crc32_masked, sizeof
 from formats.properties import CRC32
-from rmqtool.repair.keep.model import text_of
+from rmqtool.repair.keep.model import Trust, text_of
 from rmqtool.scan.fields import (
     OFF_BODY_CRC,
     OFF_BODY_LENGTH,
@@ -28,6 +28,8 @@ from rmqtool.scan.fields import (
 
 if TYPE_CHECKING:
     from rmqtool.repair.keep.model import Frame
+
+_POSITION = frozenset({"topic", "queue_id", "queue_offset"})
 
 
 def wrong_parts(frame: Frame) -> list[str]:
@@ -54,10 +56,13 @@ def wrong_parts(frame: Frame) -> list[str]:
 def restored(frame: Frame, record: bytes, *, correct_crc: bool) -> bytes | None:
     """The record with its one wrong part put right, None when more than that is wrong.
 
-    correct_crc: the body stays as it is, whatever its CRC says, and gets a CRC that fits.
+    Of queue and queue offset all may be wrong where a proven unit tells them. correct_crc: the body stays as
+    it is, whatever its CRC says, and gets a CRC that fits.
     """
     header, key, wrong = frame.header, frame.key, wrong_parts(frame)
-    if header is None or key is None or frame.slot is None or "frame" in wrong or len(wrong) > 1:
+    if header is None or key is None or frame.slot is None or "frame" in wrong:
+        return None
+    if len(wrong) > 1 and not (frame.trust is Trust.PROVEN and _POSITION.issuperset(wrong)):
         return None
     if not header.sound and not correct_crc:
         return None

@@ -18,7 +18,7 @@ from rmqtool.repair.keep.order import Missing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rmqtool.repair.keep.model import Header, QueueKey, Survey
+    from rmqtool.repair.keep.model import Header, QueueKey, Run, Survey
     from rmqtool.repair.keep.order import Order
 
 _BEYOND = 1 << 62
@@ -36,7 +36,10 @@ class Claims:
 
 
 class SlotAssigner:
-    """Make it with what is known of the log, call `claims` once."""
+    """Make it with what is known of the log, call `claims` once.
+
+    Units of a queue that skips queue offsets stay as they are: what it gets, one of them tells.
+    """
 
     def __init__(self, survey: Survey, order: Order, known: Sequence[QueueKey]) -> None:
         self._survey, self._order = survey, order
@@ -95,7 +98,7 @@ class SlotAssigner:
         """Whether the queue has no record at this slot and would have it just there."""
         last = slot + frame.count - 1
         runs = self._order.chosen.get(key) or []
-        if key in self._order.twice:
+        if key in self._order.twice - self._order.jumps:
             return False
         if not runs:
             return key in self._known
@@ -106,8 +109,19 @@ class SlotAssigner:
             between = frame.end, runs[0].start
             fits = slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
             return fits and self._room(key, last + 1, runs[0].first, between)
+        if key in self._order.jumps:
+            return self._beside_jump(runs, slot, frame)
         gap = self._gap_around(key, frame)
         return gap is not None and gap.first <= slot and last <= gap.last
+
+    def _beside_jump(self, runs: Sequence[Run], slot: int, frame: Frame) -> bool:
+        """Whether a slot lies between two runs, and what is missing up to one of them has room in the log."""
+        at, end = bisect_right(runs, frame.start, key=lambda one: one.start), slot + frame.count
+        if not (0 < at < len(runs) and runs[at - 1].last < slot and end <= runs[at].first):
+            return False
+        key, before, behind = runs[0].key, runs[at - 1], runs[at]
+        in_front, rest = (before.end, frame.start), (frame.end, behind.start)
+        return self._room(key, before.last + 1, slot, in_front) or self._room(key, end, behind.first, rest)
 
     def _room(self, key: QueueKey, first: int, slot: int, between: tuple[int, int]) -> bool:
         """Whether records with the slots from `first` on may have been between two places of the log."""
@@ -146,7 +160,8 @@ class SlotAssigner:
             if count is None:
                 return None, None
             frame.count = count
-        fits = key in self._known and self._bounds(key, header.queue_offset, frame)
+        known = key in self._known and key not in self._order.twice
+        fits = known and self._bounds(key, header.queue_offset, frame)
         if fits and not self._is_next(key, header.queue_offset) and not header.own_place:
             fits = False
         return (key, header.queue_offset) if fits else (None, None)

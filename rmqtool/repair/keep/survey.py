@@ -16,6 +16,7 @@ from formats.crc_trailer import TRAILER_SIZE
 from formats.properties import CRC32
 from rmqtool.broker.consume_queue import LARGEST_SLOT
 from rmqtool.broker.dispatch import Dispatcher, dispatcher_by_place
+from rmqtool.broker.refused_rows import without_number
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.keep.blanks import settle
 from rmqtool.repair.keep.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined, text_of
@@ -219,14 +220,16 @@ class Surveyor:
         for number in np.flatnonzero(rows[:, Field.ISSUES] & int(Issue.PROPERTIES_NUL)).tolist():
             good[number] &= self._takes_torn(run, rows[number])
         good &= self._counts_right(run)
+        refused = without_number(run, self.kernels)
+        good &= ~refused
         if good.all():
             self._good(run)
             return
         places = np.flatnonzero(np.diff(np.concatenate(([0], good.astype(np.int8), [0]))))
         at = 0
         for start, end in [*places.reshape(-1, 2).tolist(), [len(rows), len(rows)]]:
-            for row in rows[at:start]:
-                self._suspect(row)
+            for number in range(at, start):
+                self._suspect(rows[number], refused=bool(refused[number]))
             if start < end:
                 self._good(Records(rows[start:end], run.window, run.origin))
             at = end
@@ -289,9 +292,10 @@ class Surveyor:
                 place = self._placed.base + int(run.rows[index, Field.POSITION]), slot
                 self._survey.uncounted.setdefault((name, number), []).append(place)
 
-    def _suspect(self, row: Rows) -> None:
+    def _suspect(self, row: Rows, *, refused: bool) -> None:
         start = int(row[Field.POSITION])
-        reason = "bad-crc" if row[Field.CRC_STATE] == CrcState.BAD else "out-of-place"
+        reason = "not-a-number" if refused else "out-of-place"
+        reason = "bad-crc" if row[Field.CRC_STATE] == CrcState.BAD else reason
         hole = self._hole(start, start + int(row[Field.STORE_SIZE]), reason)
         hole.frames.append(Frame(hole.start, hole.end))
 

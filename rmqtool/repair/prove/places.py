@@ -98,7 +98,7 @@ class LogPlaces:
 
     def _take(self, run: Records, /, *, base: int) -> _Found:
         found = [np.empty((0, 4), np.int64)]
-        for one in whole([run], base):
+        for one in whole([run], base, self.kernels):
             rows = one.rows
             rows = rows[np.isin(rows[:, Field.QUEUE_ID], self._queues)]
             rows = rows[~np.isin(rows[:, Field.SYS_FLAG] & _TYPE, _WITHOUT_UNIT)]

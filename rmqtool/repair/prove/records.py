@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.broker.refused_rows import without_number
 from rmqtool.repair.plan import Action
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
@@ -194,7 +195,7 @@ class Comparison:
         scan = SegmentScan(
             source, mine.base, checks=Check.ALL, active=active, start=start, kernels=self.kernels
         )
-        return whole(joined_runs(scan), mine.base)
+        return whole(joined_runs(scan), mine.base, self.kernels)
 
     def _compare(self, run: Records, mine: Segment, result: ByteSource, met: Starts | None) -> None:
         """met: where records of the result begin, in order; None where that is not known."""
@@ -250,7 +251,7 @@ def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Re
         scan = SegmentScan(
             source, segment.base, checks=Check.CRC, start=position, kernels=kernels, batch_rows=1
         )
-        for run in whole((event for event in scan if isinstance(event, Records)), segment.base):
+        for run in whole((event for event in scan if isinstance(event, Records)), segment.base, kernels):
             own = int(run.rows[0, Field.POSITION]) == position
             return _record(run, 0, segment.base) if own else None
     return None
@@ -260,10 +261,11 @@ def _open(segment: Segment, access: Access, step: int) -> ByteSource:
     return TruncatedSource(ZeroFilledSource(segment.open(access), segment.size), segment.size, step)
 
 
-def whole(runs: Iterable[Records], base: int) -> Iterator[Records]:
+def whole(runs: Iterable[Records], base: int, kernels: Kernels) -> Iterator[Records]:
     """Runs of whole records at their own place.
 
     One with torn properties (`CL-NUL`) is none, and one with a topic that is not UTF-8: it is in no queue.
+    Nor is one at which brokers end their log, as a property is no number.
     """
     for run in runs:
         rows = run.rows
@@ -271,6 +273,7 @@ def whole(runs: Iterable[Records], base: int) -> Iterator[Records]:
         good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
         good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
         good &= ~torn_properties(run)
+        good &= ~without_number(run, kernels)
         if good.any():
             yield Records(rows[good], run.window, run.origin)
 
