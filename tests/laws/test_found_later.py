@@ -1368,3 +1368,60 @@ def test_a_broken_body_in_a_queue_that_skips_queue_offsets(lying: int, tmp_path:
     assert done.exit_code == 0, done.stderr
     lost = [one for row in json.loads(done.stdout)["rows"] for one in row.get("tombstones", ())]
     assert [row["queue_offset"] for row in lost] == [one.queue_offset]
+
+
+def without_entries(tmp_path: Path, queues: list[int], wrong: dict[int, int]) -> HandmadeStore:
+    """Records of these queues; of some, by number, the queue number is another one."""
+    store = HandmadeStore()
+    for number, queue_id in enumerate(queues):
+        store.put("Orders", b"body %d" % number, queue_id=queue_id)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    for number, queue_id in wrong.items():
+        path, position = store.segment(store.stored[number].offset)
+        store.patch(path, position + OFF_QUEUE_ID, queue_id.to_bytes(4, "big"))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("queues", "wrong"),
+    [
+        # the last record of queue 0 states queue 1, which cannot have it, and what is the next one of its own
+        ([1, 1, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0], {6: 2, 16: 0, 24: 1}),
+        # two that seem to go on in queue 0 exclude two that do; with these less is missing
+        ([1, 0, 0, 0, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 2], {2: 2, 11: 0, 13: 0}),
+    ],
+)
+def test_three_wrong_queue_numbers_where_no_entries_are_left(
+    queues: list[int], wrong: dict[int, int], tmp_path: Path
+) -> None:
+    """A whole record was left without a queue, or taken for the wrong one: the plan was refused."""
+    store = without_entries(tmp_path, queues, wrong)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    was = {one.offset: one.placed.data for one in store.stored}
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+
+
+@pytest.mark.parametrize("wrong", [10, 11, 23])
+def test_of_two_records_with_one_queue_offset_nothing_tells_the_wrong_one(wrong: int, tmp_path: Path) -> None:
+    """An intact one was moved, or lost behind the end of the other queue, and the plan did not say so."""
+    store = without_entries(tmp_path, [0, 1] * 12, {wrong: 1 - wrong % 2})
+    done = rmq("recover", store.root, "--json")
+    first, second = store.stored[wrong // 2 * 2 : wrong // 2 * 2 + 2]
+    summary = json.loads(done.stdout)["summary"]
+    both = f"physical offsets {first.offset} and {second.offset} state the same offset of the same queue"
+    where = f"the other one becomes queue offset {wrong // 2} of Orders/{wrong % 2}"
+    assert summary["notes"][0].startswith(f"the records at {both}, and nothing tells which of them is wrong")
+    assert summary["notes"][0].endswith(where)
+    assert (summary["checked"]["proven"], summary["lost"]["messages"]) == (True, 0)
+
+
+def test_a_whole_message_that_no_queue_takes_is_said_to_be_lost(tmp_path: Path) -> None:
+    """Two queues might go on with it; it became zeros behind the end of the log, and counted nowhere."""
+    store = without_entries(tmp_path, [0, 1, 2] * 8, {21: 2, 22: 3})
+    summary = json.loads(rmq("recover", store.root, "--json").stdout)["summary"]
+    at = store.stored[23].offset
+    assert summary["lost"]["messages"] == 1
+    assert any(one.startswith("1 whole message") and f"offset {at}," in one for one in summary["notes"])
+    assert any(f"and {at} state the same" in one and one.endswith("is lost") for one in summary["notes"])

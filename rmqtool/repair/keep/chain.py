@@ -50,8 +50,9 @@ class Link:
 
 
 def heaviest(links: Sequence[Link]) -> list[int]:
-    """The numbers, in order, of the chain that weighs most; the first such where several do.
+    """The numbers, in order, of the chain that weighs most.
 
+    Where several do, the one that misses the fewest queue offsets between its parts, and of these the first.
     links: in the order of the log, each with a weight above 0 and first <= last.
     """
     if not links:
@@ -69,7 +70,9 @@ def _unbroken(links: Sequence[Link]) -> bool:
 class _Sweep:
     def __init__(self, links: Sequence[Link]) -> None:
         self._links = links
-        self._weights = [one.alone for one in links]
+        # behind the weight of a chain stands where it begins: what it misses goes with its two ends
+        self._scale = max(one.last for one in links) + 1
+        self._weights = [one.alone * self._scale + one.first for one in links]
         self._before = [-1] * len(links)
         ranked = sorted(range(len(links)), key=lambda i: (links[i].reach, i))
         self._ranks = [0] * len(links)
@@ -99,10 +102,11 @@ class _Sweep:
                 self._offer(ends[at])
                 at += 1
             best = self._ask(self._limits[number])
-            if best >= 0 and self._weights[best] + links[number].weight > self._weights[number]:
-                self._weights[number] = self._weights[best] + links[number].weight
+            weight = links[number].weight * self._scale
+            if best >= 0 and self._weights[best] + weight > self._weights[number]:
+                self._weights[number] = self._weights[best] + weight
                 self._before[number] = best
-        at = max(range(len(links)), key=lambda i: (self._weights[i], -i))
+        at = max(range(len(links)), key=lambda i: (self._weights[i] - links[i].last, -i))
         picked: list[int] = []
         while at >= 0:
             picked.append(at)

@@ -57,8 +57,8 @@ class Filled:
     fillers: int = 0
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
-    nameless: list[Frame] = field(default_factory=list)
-    """records with a topic that is not text, that fillers stand in for"""
+    unplaced: list[Frame] = field(default_factory=list)
+    """whole messages that no queue takes, that fillers stand in for"""
     lengthened: int | None = None
     """physical offset of an intact record that takes the first bytes of the hole as separators"""
 
@@ -210,8 +210,7 @@ class Filling:
     def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
         if cell.length == 0:
             return
-        nameless = [one for one in cell.frames if one.header is not None and one.header.nameless]
-        made.nameless += nameless[len(cell.placed) :]
+        made.unplaced += [one for one in cell.frames if one.unplaced][len(cell.placed) :]
         if not cell.placed:
             self._close_or_fill(made, hole, cell.start, cell.end, closes=cell.closes)
             return

@@ -72,6 +72,8 @@ class RepairedLog:
     offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
     many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
     them than the log ever had room for, left as they are too. ahead: light queues whose units count.
+    undecided: as in `Order`, with what the other record is now. behind: whole messages behind the end of the
+    log that no queue takes.
     """
 
     segments: list[PlacedSegment]
@@ -84,6 +86,14 @@ class RepairedLog:
     blanks: dict[QueueKey, int] = field(default_factory=dict)
     crowded: list[QueueKey] = field(default_factory=list)
     ahead: Ahead = field(default_factory=Ahead)
+    undecided: list[tuple[int, Frame]] = field(default_factory=list)
+    behind: list[Frame] = field(default_factory=list)
+
+    @property
+    def unplaced(self) -> list[Frame]:
+        """Whole messages that no queue takes."""
+        filled = (one.filled for one in self.repaired if one.filled is not None)
+        return [*(frame for one in filled for frame in one.unplaced), *self.behind]
 
     @property
     def left(self) -> frozenset[QueueKey]:
@@ -168,6 +178,9 @@ class LogRepair:
                 jumps=order.jumps,
                 ahead=ahead,
             )
+            frames = {one.start: one for there in claims.frames.values() for one in there}
+            made.undecided = [(one, frames[other]) for one, other in sorted(order.undecided.items())]
+            made.behind = [one for one in frames.values() if one.unplaced and one.start >= end]
             made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]
             cells, made.without = _allocated(survey, claims, end)
             multi_dispatch = MultiDispatchPositions(

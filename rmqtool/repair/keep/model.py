@@ -108,6 +108,13 @@ class Frame:
         """Bytes."""
         return self.end - self.start
 
+    @property
+    def unplaced(self) -> bool:
+        """Whether it is a whole message that no queue takes: by its topic, or as it is out of place."""
+        header = self.header
+        whole = header is not None and (header.nameless or (self.suspect and header.framed and header.sound))
+        return whole and self.key is None
+
 
 @dataclass(slots=True)
 class Hole:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rmqtool.repair.keep.behind import Behind
+    from rmqtool.repair.keep.model import Frame
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
     from rmqtool.store.files import StoreFile
@@ -260,10 +261,11 @@ def _remains(costs: Costs) -> Checked | None:
 def _lost(log: RepairedLog, behind: Behind) -> Cost:
     """Messages that become tombstones or lay behind the end of the log, and bytes that hold none any more."""
     filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
-    times = [hole.timestamp for hole, one in filled if one.tombstones or one.nameless]
+    times = [hole.timestamp for hole, one in filled if one.tombstones or one.unplaced]
     return Cost(
-        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled) + behind.messages,
-        bytes=sum(one.tombstones.bytes + sum(frame.length for frame in one.nameless) for _, one in filled)
+        messages=sum(one.tombstones.records for _, one in filled) + len(log.unplaced) + behind.messages,
+        bytes=sum(one.tombstones.bytes for _, one in filled)
+        + sum(frame.length for frame in log.unplaced)
         + behind.bytes,
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
@@ -276,12 +278,24 @@ def _notes(log: RepairedLog) -> list[str]:
         f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.jumps]}, the queue stays as it is"
         for key in log.twice
     ]
-    nameless = [frame.start for one in log.repaired if one.filled for frame in one.filled.nameless]
-    if nameless:
+    unplaced: dict[bool, list[int]] = {True: [], False: []}
+    for frame in log.unplaced:
+        unplaced[frame.header is not None and frame.header.nameless].append(frame.start)
+    if nameless := unplaced[True]:
         notes.append(
             f"the topic of {counted(len(nameless), 'record')}, the first at physical offset {nameless[0]}, "
             "is not UTF-8, and nothing else states a queue: fillers take the place of what cannot be served"
         )
+    if astray := unplaced[False]:
+        notes.append(
+            f"{counted(len(astray), 'whole message')} out of order in the named queue, the first at physical "
+            f"offset {astray[0]}, and nothing tells another queue: lost"
+        )
+    notes += [
+        f"the records at physical offsets {stays} and {other.start} state the same offset of the same queue, "
+        f"and nothing tells which of them is wrong: the first one stays, the other one {_becomes(other)}"
+        for stays, other in log.undecided
+    ]
     kept = "the queue stays as it is", "blank entries keep them"
     notes += [
         f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "
@@ -289,6 +303,13 @@ def _notes(log: RepairedLog) -> list[str]:
         for one in log.without
     ]
     return notes
+
+
+def _becomes(frame: Frame) -> str:
+    """What a whole record is now."""
+    if frame.key is None:
+        return "is lost"
+    return f"becomes queue offset {frame.slot} of {frame.key[0]}/{frame.key[1]}"
 
 
 def _unproven(log: RepairedLog) -> tuple[UnprovenOffsets, ...]:

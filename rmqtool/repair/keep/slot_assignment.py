@@ -226,7 +226,8 @@ class SlotAssigner:
         """Two parts of three have to be right, in one queue only; the queue's own header is right in all.
 
         proven: what queues miss between records that they have. It goes before `possible`: a queue may begin
-        behind offset 0, as one does that a flipped bit made, and end anywhere.
+        behind offset 0, as one does that a flipped bit made, and end anywhere. A whole record out of place
+        could always be the next one of its own queue; that it states the next one of another is no chance.
         """
         topic, slot = text_of(header.topic), header.queue_offset
         own = None if topic is None else (topic, header.queue_id)
@@ -240,7 +241,8 @@ class SlotAssigner:
                 break
             there = [one for half in halves for one in offers.at(half, slot, frame.start, frame.end, own)]
             found = {(one.key, slot) for one in there}
-            found |= {(own, one) for one, inner in ours if own is not None and inner is between}
+            if not (found and frame.suspect and not between):
+                found |= {(own, one) for one, inner in ours if own is not None and inner is between}
         if len(found) != 1:
             return
         ((key, slot),) = found

@@ -19,18 +19,19 @@ RECORD = 100
 
 
 def tried(links: list[Link]) -> list[int]:
-    """Every part after every other one in front of it; the first of equal ones."""
-    weights, before = [one.alone for one in links], [-1] * len(links)
+    """Every part after every other one in front of it; of equal ones what misses least, then the first."""
+    scale = max(one.last for one in links) + 1
+    weights, before = [one.alone * scale + one.first for one in links], [-1] * len(links)
     for j, part in enumerate(links):
         linked = []
         for i in range(j):
             step, most = part.first - 1 - links[i].last, part.front - links[i].behind
             fits = step == 0 or 0 < step <= most
-            linked.append(weights[i] + part.weight if fits else weights[j])
+            linked.append(weights[i] + part.weight * scale if fits else weights[j])
         if linked and max(linked) > weights[j]:
             before[j] = linked.index(max(linked))
             weights[j] = max(linked)
-    at = weights.index(max(weights))
+    at = max(range(len(links)), key=lambda j: (weights[j] - links[j].last, -j))
     chain = []
     while at >= 0:
         chain.append(at)
@@ -152,6 +153,15 @@ def test_of_two_records_that_exclude_each_other_the_one_with_a_unit_is_right(kno
     assert order_of(log).outliers == [both[1]]
     order = order_of(log, told=lambda asked: {both[known].start} & {one.start for one in asked})
     assert order.outliers == [both[1 - known]]
+
+
+def test_of_equally_many_records_those_in_order_that_miss_less() -> None:
+    """With two whose queue number is wrong two positions would be missing, with the queue's own two none."""
+    key = "T", 0
+    slots = {0: 0, 1: 200, 2: 300, 5: 700, 6: 900, 3: 1400, 4: 1500}
+    runs = [Run(key, slot, slot, at, at, at + RECORD, at + RECORD) for slot, at in slots.items()]
+    order = order_of(survey({key: runs}, [(100, 200), (300 + RECORD, 700), (1000, 1400)]))
+    assert [one.first for one in order.outliers] == [5, 6]
 
 
 def misses(one: Missing, run: Run, part: int) -> bool:
