@@ -72,8 +72,8 @@ class RepairedLog:
     offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
     many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
     them than the log ever had room for, left as they are too. ahead: light queues whose units count.
-    undecided: as in `Order`, with what the other record is now. behind: whole messages behind the end of the
-    log that no queue takes.
+    undecided: as in `Order`, with the frames of those that do not stay as they are. behind: whole messages
+    behind the end of the log that no queue takes.
     """
 
     segments: list[PlacedSegment]
@@ -86,7 +86,7 @@ class RepairedLog:
     blanks: dict[QueueKey, int] = field(default_factory=dict)
     crowded: list[QueueKey] = field(default_factory=list)
     ahead: Ahead = field(default_factory=Ahead)
-    undecided: list[tuple[int, Frame]] = field(default_factory=list)
+    undecided: list[tuple[tuple[int, Frame | None], tuple[int, Frame | None]]] = field(default_factory=list)
     behind: list[Frame] = field(default_factory=list)
 
     @property
@@ -179,7 +179,10 @@ class LogRepair:
                 ahead=ahead,
             )
             frames = {one.start: one for there in claims.frames.values() for one in there}
-            made.undecided = [(one, frames[other]) for one, other in sorted(order.undecided.items())]
+            made.undecided = [
+                ((one, frames.get(one)), (other, frames.get(other)))
+                for one, other in sorted(order.undecided.items())
+            ]
             made.behind = [one for one in frames.values() if one.unplaced and one.start >= end]
             made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]
             cells, made.without = _allocated(survey, claims, end)

@@ -292,9 +292,10 @@ def _notes(log: RepairedLog) -> list[str]:
             f"offset {astray[0]}, and nothing tells another queue: lost"
         )
     notes += [
-        f"the records at physical offsets {stays} and {other.start} state the same offset of the same queue, "
-        f"and nothing tells which of them is wrong: the first one stays, the other one {_becomes(other)}"
-        for stays, other in log.undecided
+        f"the records at physical offsets {at} and {other} state the same offset of the same queue, and "
+        f"nothing tells which of them is wrong: the first one {_becomes(frame, 'stays')}, "
+        f"the other one {_becomes(other_frame, 'is lost')}"
+        for (at, frame), (other, other_frame) in log.undecided
     ]
     kept = "the queue stays as it is", "blank entries keep them"
     notes += [
@@ -305,10 +306,10 @@ def _notes(log: RepairedLog) -> list[str]:
     return notes
 
 
-def _becomes(frame: Frame) -> str:
-    """What a whole record is now."""
-    if frame.key is None:
-        return "is lost"
+def _becomes(frame: Frame | None, without: str) -> str:
+    """What a whole record is now; without a frame."""
+    if frame is None or frame.key is None:
+        return "is lost" if frame is not None else without
     return f"becomes queue offset {frame.slot} of {frame.key[0]}/{frame.key[1]}"
 
 
