@@ -122,7 +122,7 @@ class Batch:
 
 
 def _int(column: Field, arrow: pa.DataType) -> Callable[[Batch], pa.Array]:
-    return lambda batch: pa.array(batch.ints(column).astype(arrow.to_pandas_dtype()), arrow)
+    return lambda batch: pa.array(batch.ints(column).astype(str(arrow)), arrow)
 
 
 def _repeated(value: str | int | None, count: int, arrow: pa.DataType) -> pa.Array:

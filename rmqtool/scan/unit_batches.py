@@ -100,7 +100,7 @@ def _unit_batch(units: npt.NDArray[Any], start: int, file: QueueFile, log: LogRa
     schema = UNIT_SCHEMA if units.dtype == UNIT else BATCH_UNIT_SCHEMA
     for field in schema:
         if field.name not in columns:
-            native = units[field.name].astype(field.type.to_pandas_dtype())
+            native = units[field.name].astype(str(field.type))
             columns[field.name] = pa.array(native, field.type)
     made = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
     if "topic_hex" in named:
