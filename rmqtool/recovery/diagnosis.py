@@ -126,7 +126,10 @@ class Diagnosis:
                 first = all(scenario is not one for _, one in wanted[: len(plans)])
                 plans.append(plans[0] if first else None)
         firsts = [plan.start_segment or 0 if plan is not None else 0 for plan in plans]
-        fronts = ([one.file for one in self.store.segments if one.base < first] for first in firsts)
+        fronts = [
+            (scenario, [one.file for one in self.store.segments if one.base < first])
+            for (_, scenario), first in zip(wanted, firsts, strict=True)
+        ]
         return [
             0 if plan is None else ahead + plan.bytes_to_scan * _times(one)
             for ahead, plan, (_, one) in zip(self._look_back.bytes_ahead(fronts), plans, wanted, strict=True)

@@ -1,7 +1,8 @@
 """The files of the log in front of the place where recovery begins: read for the sake of the verdict only.
 
 The start itself does not touch them, but a message in them may have a queue offset that a queue which ends
-too low gives out again. Many starts may be simulated on one store, each file is read once.
+too low gives out again. Many starts may be simulated on one store: a file is read once for all that come to
+the same queues.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ ALLOWANCE = 2 << 30
 class Looked:
     """unread: paths not read, or not to their end. gaps: (path, offset, length) of what is not a record.
 
-    matches: records against entries, by queue.
+    matches: records against entries, by queue. by_choice: some are unread because the allowance or the time
+    was over.
     """
 
     unread: list[str] = field(default_factory=list)
     gaps: list[tuple[str, int, int]] = field(default_factory=list)
     matches: dict[Key, Matches] = field(default_factory=dict)
+    by_choice: bool = False
 
     def match(self, found: Mapping[Key, Matches]) -> None:
         """Adds what some records made of the queues."""
@@ -62,68 +65,106 @@ class _Seen:
 
 
 @dataclass
+class _Front:
+    """What files hold, for the starts whose queues are those that `queues` stands for.
+
+    batches: of the topics that were asked for whether their queues are batch queues.
+    """
+
+    queues: bytes | None
+    batches: dict[str, bool] = field(default_factory=dict)
+    seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def is_of(self, queues: bytes | None, start: ObservedStart) -> bool:
+        """Whether a start with these queues makes the same of the files."""
+        same = queues is not None and queues == self.queues
+        return same and all(start.spans.is_batch(topic) == batch for topic, batch in self.batches.items())
+
+
+@dataclass
 class LookBack:
-    """allowance: bytes of data that may be read, None for no bound; files behind it stay unread."""
+    """allowance: bytes of data that may be read for a start, None for no bound; files behind it stay unread.
+
+    What is told of a start does not depend on those before it, unless the time is over.
+    """
 
     allowance: int | None = None
-    _seen: dict[str, _Seen] = field(default_factory=dict)
+    _fronts: list[_Front] = field(default_factory=list)
+    _is_over: bool = False
 
-    @property
-    def is_spent(self) -> bool:
-        """Files stay unread because the allowance or the time was over."""
-        return self.allowance == 0
+    def bytes_ahead(self, fronts: Iterable[tuple[object, Sequence[StoreFile]]]) -> Iterator[int]:
+        """What `take` will read for one start after the other, by the files in front of each.
 
-    def bytes_ahead(self, fronts: Iterable[Sequence[StoreFile]]) -> Iterator[int]:
-        """What `take` will read for one start after the other, by the files in front of each."""
-        trial, counted = LookBack(self.allowance), set(self._seen)
-        for files in fronts:
-            there = (one for one in reversed(files) if one.path not in counted and one.absent is None)
-            wanted = [one for one in there if trial.may_read(one)]
-            counted |= {one.path for one in wanted}
-            yield sum(min(one.size, one.disk_bytes) for one in wanted)
+        Each comes with what tells its queues from those of others, as far as that is known.
+        """
+        counted: set[tuple[object, str]] = set()
+        for queues, files in fronts:
+            there = [one for one in reversed(files) if one.absent is None]
+            wanted = [one for one in self._allowed(there) if (queues, one.path) not in counted]
+            counted |= {(queues, one.path) for one in wanted}
+            yield sum(_bytes_of(one) for one in wanted)
 
     def take(self, start: ObservedStart) -> Looked:
         """Adds what the files in front hold to what the start has seen. The youngest are read first."""
-        files = start.loaded[: start.first_file]
-        there = [one for one in files if one.file is not None and one.file.absent is None]
-        wanted = [one for one in reversed(there) if one.path not in self._seen]
-        try:
-            self._read([one for one in wanted if self.may_read(one.file)], start)
-        except BudgetEndedError:
-            self.allowance = 0
+        files = [one for one in start.loaded[: start.first_file] if one.file is not None]
         looked = Looked()
+        if not files:
+            return looked
+        there = [one.file for one in reversed(files) if one.file is not None and one.file.absent is None]
+        allowed = {one.path for one in self._allowed(there)}
+        front = self._front(start)
+        wanted = [one for one in reversed(files) if one.path in allowed - front.seen.keys()]
+        try:
+            if not self._is_over:
+                self._read(wanted, start, front)
+        except BudgetEndedError:
+            self._is_over = True
         for one in files:
-            seen = self._seen.get(one.path)
+            seen = front.seen.get(one.path) if one.path in allowed else None
             if seen is not None:
                 start.spans.add(seen.spans)
                 start.witness.add(seen.witness)
                 looked.gaps += seen.gaps
                 looked.match(seen.matches)
-            if one.file is not None and (seen is None or seen.failed):
+            if seen is None or seen.failed:
                 looked.unread.append(one.path)
+        looked.by_choice = bool(looked.unread) and (self._is_over or len(allowed) < len(there))
         return looked
 
-    def may_read(self, file: StoreFile | None) -> bool:
-        """Whether the allowance has room for a file, which is taken from it then."""
-        if self.allowance is None or file is None:
-            return True
-        size = min(file.size, file.disk_bytes)
-        if size > self.allowance:
-            self.allowance = 0
-            return False
-        self.allowance -= size
-        return True
+    def _front(self, start: ObservedStart) -> _Front:
+        """What was read for starts with the queues of this one."""
+        queues = start.matcher.basis()
+        found = next((one for one in self._fronts if one.is_of(queues, start)), None)
+        if found is None:
+            found = _Front(queues)
+            if queues is not None:
+                self._fronts.append(found)
+        return found
 
-    def _read(self, files: list[MappedFile], start: ObservedStart) -> None:
+    def _allowed(self, files: Iterable[StoreFile]) -> Iterator[StoreFile]:
+        """Those for which the allowance has room, up to the first for which it has none."""
+        left = self.allowance
+        for one in files:
+            if left is not None:
+                left -= _bytes_of(one)
+                if left < 0:
+                    return
+            yield one
+
+    def _read(self, files: list[MappedFile], start: ObservedStart, front: _Front) -> None:
         found: dict[str, _Seen] = {}
         reading, matcher = start.reading, start.matcher
+
+        def is_batch(topic: str) -> bool:
+            return front.batches.setdefault(topic, start.spans.is_batch(topic))
+
         events = in_order(
             files, lambda one, lane: _events(one, reading, lane), reading.jobs, size=lambda one: one.wrote
         )
         for one, event in events:
             seen = found.get(one.path)
             if seen is None:
-                spans = QueueSpans(reading.kernels, is_batch=start.spans.is_batch)
+                spans = QueueSpans(reading.kernels, is_batch=is_batch)
                 seen = found[one.path] = _Seen(spans, Witness(reading.kernels))
             if isinstance(event, Records):
                 seen.witness.take(event, one.base)
@@ -133,7 +174,11 @@ class LookBack:
             else:
                 seen.failed = event is not None
                 seen.matches = matcher.result()
-                self._seen[one.path] = seen
+                front.seen[one.path] = seen
+
+
+def _bytes_of(file: StoreFile) -> int:
+    return min(file.size, file.disk_bytes)
 
 
 def _events(

@@ -10,6 +10,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from rmqtool.broker.java import parse_long
 from rmqtool.broker.mapped_files import MappedFile
 from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.broker.units import chunks
+from rmqtool.recovery.view import ImaginedFile
 from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
 from rmqtool.scan.torn import torn_records
@@ -394,15 +396,31 @@ class UnitMatcher:
         self._torn = _Torn()
         self._agree: Agree = start.reading.kernels.dispatch.agree_units
         batches = {topic for (topic, _), (batch, *_) in self._known.items() if batch}
-        settings = start.settings
+        wanted, self._lmq = start.settings.multi_dispatch, start.settings.lmq
+        self._multi_dispatch = start.traits.multi_dispatch if wanted else MultiDispatch.NONE
         self._dispatcher = Dispatcher(
             self._append,
             start.reading.kernels,
-            multi_dispatch=start.traits.multi_dispatch if settings.multi_dispatch else MultiDispatch.NONE,
-            lmq=settings.lmq,
+            multi_dispatch=self._multi_dispatch,
+            lmq=self._lmq,
             is_batch=(lambda topic, _: topic in batches) if batches else None,
             codes=Codes.HASHES,
         )
+
+    def basis(self) -> bytes | None:
+        """Stands for all that decides what records are held against; None where nothing else stands for it.
+
+        Of starts on one store, and on what else it may be thought to be.
+        """
+        found = blake2b(repr((self._multi_dispatch, self._lmq)).encode())
+        for key, (batch, files, end, size, begin, gone) in sorted(self._known.items()):
+            extension = self._extensions[key].files if key in self._extensions else []
+            if any(isinstance(one.file, ImaginedFile) for one in (*files, *gone, *extension)):
+                return None
+            lie = [(one.path, batch and one.wrote) for one in files if one.file is not None]
+            further = [one.path for one in gone], [(one.path, one.wrote) for one in extension]
+            found.update(repr((key, batch, end, size, begin(), lie, further)).encode())
+        return found.digest()
 
     def _append(self, key: Key, run: QueueRecords) -> None:
         if self._torn:

@@ -111,7 +111,6 @@ class StartSimulation:
         self._wrong: tuple[WrongEntries, ...] = ()
         self._wrong_tags: tuple[WrongEntries, ...] = ()
         self._unreadable: list[str] = []
-        self._by_choice = False
         self._loaded = False
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
@@ -140,10 +139,8 @@ class StartSimulation:
             return self._unfinished()  # of what the start reads
         if self.start.end is not None:
             # what the start itself does not read
-            back = look_back or LookBack()
             seen = self.start.matcher.result()
-            self._looked = back.take(self.start)
-            self._by_choice = bool(self._looked.unread) and back.is_spent
+            self._looked = (look_back or LookBack()).take(self.start)
             self._passed_over = behind_fillers(self.start)
             for found in (seen, self.start.matcher.result()):
                 self._looked.match(found)
@@ -283,7 +280,7 @@ class StartSimulation:
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
             not_looked_at=tuple(dict.fromkeys((*self._left_out(), *self._looked.unread, *self._unreadable))),
-            unread_by_choice=self._by_choice,
+            unread_by_choice=self._looked.by_choice,
             already_damaged=existing_damage(
                 start,
                 self._looked,
