@@ -40,7 +40,7 @@ def check_layout(store: Store) -> Iterator[Finding]:
     for directory in store.directories:
         if directory.error:
             yield finding("DIR-UNREADABLE", path=escape_name(directory.path) or ".", found=directory.error)
-    blocked = set(store.listing.blocked(store.topics)) if store.form is StoreForm.STORE else set()
+    blocked = _blocked(store, store.topics)
     for path in sorted(blocked):
         yield finding("DIR-BLOCKED", path=path)
     yield from _strangers(store, blocked)
@@ -57,10 +57,12 @@ def check_layout(store: Store) -> Iterator[Finding]:
 
 def blocked_topics(store: Store, topics: Collection[str]) -> Iterator[Finding]:
     """The same of topics that only the log knows: something else in the place of their directory."""
-    if store.form is StoreForm.STORE:
-        known = set(store.listing.blocked(store.topics))
-        for path in sorted(set(store.listing.blocked(topics)) - known):
-            yield finding("DIR-BLOCKED", path=path)
+    for path in sorted(_blocked(store, topics) - _blocked(store, store.topics)):
+        yield finding("DIR-BLOCKED", path=path)
+
+
+def _blocked(store: Store, topics: Collection[str]) -> set[str]:
+    return {one.shown for one in store.listing.blocked(topics)} if store.form is StoreForm.STORE else set()
 
 
 def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:

@@ -134,12 +134,9 @@ def _seconds(text: str) -> float:
 
 
 def _asked(path: str | None, store: StoreOptions, version: VersionOptions, opened: Store) -> Invocation:
-    from rmqtool.cli.opened import stopped_journal
-    from rmqtool.recovery.advice import Invocation
+    from rmqtool.cli.opened import invocation_of
 
-    return Invocation(
-        str(resolve_store(path, store)), store.words, version.as_version, stopped_journal(opened)
-    )
+    return invocation_of(str(resolve_store(path, store)), store.words, version.as_version, opened)
 
 
 def _show(context: Context, diagnosis: Diagnosis, asked: Invocation, *, interrupted: bool = False) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rmqtool.cli.context import Context
     from rmqtool.cli.options import StoreOptions
+    from rmqtool.recovery.advice import Invocation
     from rmqtool.store.layout import Store
 _MARKER = "rmqtool-apply-in-progress"
 
@@ -65,6 +66,15 @@ def open_store(
         holder = f"process {state.pid}" if state.pid else "a process"
         context.console.note(f"the store is live, {holder} holds it: its tail may move while it is read")
     return opened
+
+
+def invocation_of(named: str, options: tuple[str, ...], release: str | None, opened: Store) -> Invocation:
+    """How doctor was asked about a store, for what it advises."""
+    from rmqtool.recovery.advice import Invocation
+    from rmqtool.store.coverage import dead_links
+
+    links = {file.shown: (file.location, target) for file, target in dead_links(opened)}
+    return Invocation(named, options, release, stopped_journal(opened), links)
 
 
 def stopped_journal(opened: Store) -> str | None:

@@ -9,7 +9,7 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.file_beside import file_beside
 from rmqtool.cli.filters import RedactionOptions
-from rmqtool.cli.opened import open_store, stopped_journal
+from rmqtool.cli.opened import invocation_of, open_store, stopped_journal
 from rmqtool.cli.options import (
     OutputOptions,
     ReadOptions,
@@ -120,12 +120,12 @@ def _doctor(
 ) -> Row:
     from rmqtool.broker.disk import disk_outlook
     from rmqtool.output.start_document import diagnosis_document
-    from rmqtool.recovery.advice import Invocation, advise
+    from rmqtool.recovery.advice import advise
 
     opened = diagnosis.store
     with context.progress("simulating a start", 0) as progress:
         diagnosis.run([], read.of_log(opened, progress.advance), expect=progress.expect)
-    asked = Invocation(named, store.words, version.as_version, stopped_journal(opened))
+    asked = invocation_of(named, store.words, version.as_version, opened)
     advice = advise(diagnosis.outcomes, diagnosis.verdict, asked)
     return diagnosis_document(diagnosis, disk_outlook(opened), advice, interrupted=False)
 

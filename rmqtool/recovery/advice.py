@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.recovery.outcome import Verdict
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A command line of rmqtool, and what it is good for."""
+    """A command line, of rmqtool or one that removes a link, and what it is good for."""
 
     command: str
     why: str
@@ -28,12 +30,14 @@ class Invocation:
     """How doctor was asked. options: those that say what lies where, for every following command.
 
     release: as given, None when every behaviour counted. journal: of an apply that was stopped in the middle.
+    links: by their paths the links in the store that lead nowhere, where they lie and what they name.
     """
 
     store: str
     options: tuple[str, ...] = ()
     release: str | None = None
     journal: str | None = None
+    links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def line(self, verb: str, *words: str, path: str | None = None) -> str:
         """A command on this store, or on a path in it."""
@@ -84,13 +88,21 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> It
     if asked.journal is not None:
         command = shlex.join(["rmqtool", "undo", asked.journal])
         yield Advice(command, "an apply was stopped in the middle: shows what it takes to put all back")
+    yield from _about_links(outcomes, asked)
     for setting in sorted({one.refusal.setting for one in outcomes if one.refusal and one.refusal.setting}):
         release = ("--as-version", asked.release) if asked.release else ()
         yield Advice(
             asked.line("doctor", "--what-if", f"set {setting}", *release),
             f"what a start with {setting} in its configuration does: no other file than that has to change",
         )
-    if asked.journal is None and any(_repairable(one) for one in outcomes):
+    no_log = any("commitlog" in one.paths and one.code == _BLOCKED for one in _found(outcomes))
+    if no_log and "commitlog" not in asked.links:
+        yield Advice(
+            asked.line("info"),
+            "what there is; put the directory of the commit log back in the place of what is called "
+            "commitlog, from a copy or another replica, before any broker starts",
+        )
+    if asked.journal is None and any(_repairable(one, asked) for one in outcomes):
         yield Advice(
             asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
             "plans a repaired store that keeps every intact message; nothing is changed without --apply",
@@ -119,11 +131,39 @@ _OF_TABLES = frozenset({"DR-BATCH-TOPICS-UNKNOWN", "DR-CONFIG-EMPTY"})
 """harm to tables that `recover` repairs: what can be read of one that would load empty is kept"""
 
 
-def _repairable(one: Outcome) -> bool:
+_BLOCKED = "DR-BLOCKED-DIRECTORY"
+_IN_THE_WAY = frozenset({_BLOCKED, "DR-BLOCKED", "DR-BLOCKED-FILE"})
+"""what `recover` moves away, but dead links, and all that is no log"""
+
+
+def _found(outcomes: Sequence[Outcome]) -> Iterator[Consequence]:
+    return (found for one in outcomes for found in one.consequences)
+
+
+def _about_links(outcomes: Sequence[Outcome], asked: Invocation) -> Iterator[Advice]:
+    """Links that lead nowhere and have a say: nobody but the user knows whether something is behind them."""
+    said = {path for one in outcomes for path in one.not_looked_at}
+    said |= {path for found in _found(outcomes) for path in found.paths}
+    for path, (place, target) in asked.links.items():
+        if path not in said:
+            continue
+        words = f"{path} is a link that leads nowhere, to {escape_name(target)}: mount the disk it leads to"
+        if place == escape_name(place):
+            remove = "; only if nothing is to come back from there, this removes the link, then ask again"
+            yield Advice(shlex.join(["rm", place]), words + remove)
+        else:
+            yield Advice(asked.line("info"), f"{words}, or remove the link, then ask again")
+
+
+def _repairable(one: Outcome, asked: Invocation) -> bool:
     """Whether `recover` keeps what a start costs, repairs what refuses it, or what is damaged already."""
     if one.refusal is not None:
-        return one.refusal.code != "lock-held" and one.refusal.setting is None
+        mine = one.refusal.path not in asked.links
+        return mine and one.refusal.code != "lock-held" and one.refusal.setting is None
     if any(found.code in _OF_TABLES for found in one.consequences):
+        return True
+    blocking = (found.paths for found in one.consequences if found.code in _IN_THE_WAY)
+    if any(set(paths).isdisjoint({"commitlog", *asked.links}) for paths in blocking):
         return True
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled

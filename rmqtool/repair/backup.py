@@ -179,7 +179,8 @@ class Backup:
         """Paths that come, go or are replaced as a whole, and directories that must be made for them."""
         entries: dict[str, Entry] = {}
         for change in self._planned.plan.changes:
-            if change.action in {Action.WRITE, Action.RESIZE, Action.SET_ASIDE}:
+            inside = change.action in {Action.WRITE, Action.RESIZE, Action.SET_ASIDE}
+            if inside or change.path in entries:
                 continue
             entries[change.path] = self._whole(change)
             self._note_directory(os.path.dirname(entries[change.path].location))

@@ -34,7 +34,10 @@ class Places(Protocol):
 
 
 def check_order(edits: Iterable[Edit]) -> None:
-    """Raises `ValueError` unless a path is either put, or removed, or written and resized once at most."""
+    """Raises `ValueError` unless a path is either put, or removed, or written and resized once at most.
+
+    In the place of a file that is removed a directory may be made.
+    """
     seen: dict[str, set[Action]] = {}
     for edit in edits:
         if edit.change.action is Action.SET_ASIDE:
@@ -43,7 +46,8 @@ def check_order(edits: Iterable[Edit]) -> None:
         action = edit.change.action
         together = {Action.WRITE, Action.RESIZE}
         again = action is not Action.WRITE and action in before
-        if again or (before and not (before | {action}) <= together):
+        instead = (before, action) == ({Action.REMOVE}, Action.MAKE_DIRECTORY)
+        if again or (before and not instead and not (before | {action}) <= together):
             raise ValueError(f"{edit.change.path}: {action} after {', '.join(sorted(before))}")
         if action in {Action.WRITE, Action.PUT} and edit.content is None:
             raise ValueError(f"{edit.change.path}: {action} without content")

@@ -16,7 +16,7 @@ from rmqtool.repair.in_place import begin_marker, end_marker, in_words
 from rmqtool.repair.journal import Phase, State
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.undo_apply import UndoApply
-from rmqtool.repair.undo_plan import Judge, Way
+from rmqtool.repair.undo_plan import Judge, Way, with_hindered
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def plan_undo(given: str, *, follow_links: bool = False) -> UndoPlan:
         return UndoPlan(directory, journal, state, between=False, steps=(), directories={})
     judge = Judge(directory, state.after, between=between, skipped=state.skipped)
     steps = [step for entry in journal.entries for step in judge.steps(entry)]
+    if not between:
+        steps = with_hindered(steps)
     return UndoPlan(
         directory,
         journal,

@@ -31,7 +31,9 @@ class UndoApply:
         self._folders: set[str] = set()
 
     def run(self, journal: Journal, steps: Sequence[Step], left: Collection[str] = ()) -> None:
-        """Directories that come back first, then files, then directories that go. Raises `OSError`.
+        """Directories that come back first, then bytes, then what was made goes, then files come back.
+
+        Raises `OSError`.
 
         left: paths where something stays as it is; such a file keeps its time.
         """
@@ -48,11 +50,13 @@ class UndoApply:
                 inside.setdefault(step.entry.location, []).append(step)
         for parts in inside.values():
             self._edit(parts, keeps_time=parts[0].entry.path in left)
-        for step in whole:
-            self._whole(step)
-        made = [one.entry.location for one in whole if one.way is Way.REMOVE]
+        made = [one.entry.location for one in whole if one.entry.before.kind != "directory"]
+        for location in (one.entry.location for one in whole if one.way is Way.REMOVE):
+            self._remove(location)
         for location in sorted(filter(os.path.isdir, made), reverse=True):
             self._remove_directory(location)
+        for entry in back:
+            self._back(entry)
         for entry in journal.entries:
             self._part(entry)
         for folder in sorted(filter(os.path.isdir, self._folders)):
@@ -109,13 +113,14 @@ class UndoApply:
         finally:
             os.close(source)
 
-    def _whole(self, step: Step) -> None:
-        entry = step.entry
+    def _remove(self, location: str) -> None:
+        if os.path.lexists(location) and not os.path.isdir(location):
+            self._disk.unlink(location)
+        self._folders.add(os.path.dirname(location))
+
+    def _back(self, entry: Entry) -> None:
         location = entry.location
-        if step.way is Way.REMOVE:
-            if os.path.lexists(location) and not os.path.isdir(location):
-                self._disk.unlink(location)
-        elif entry.before.kind == "file":
+        if entry.before.kind == "file":
             self._put_back(entry)
         elif entry.before.kind == "link":
             temporary = temporary_of(location)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.facts import Facts, facts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rmqtool.repair.journal import After, Entry, Piece
 
 
@@ -149,3 +151,18 @@ class Judge:
             if after is None or sha256_of_file(entry.location, like=after.sha256) != after.sha256:
                 return "was written since"
         return None
+
+
+def with_hindered(steps: Iterable[Step]) -> list[Step]:
+    """The steps, changed those that put back what a directory has the place of in which something stays."""
+    found = list(steps)
+    going = {one.entry.location for one in found if one.way is Way.REMOVE and one.changed is None}
+
+    def stays(step: Step) -> bool:
+        place = step.entry.location
+        if step.way is not Way.PUT_BACK or step.entry.before.kind == "directory" or step.changed is not None:
+            return False
+        inside = ((folder, names + files) for folder, names, files in os.walk(place))
+        return any(os.path.join(folder, name) not in going for folder, names in inside for name in names)
+
+    return [replace(one, changed="something was made in it since") if stays(one) else one for one in found]

@@ -73,6 +73,13 @@ def unopened_entries(store: Store) -> Iterator[StoreFile]:
             yield file
 
 
+def dead_links(store: Store) -> Iterator[tuple[StoreFile, str]]:
+    """Links in the places of a store's own files that lead nowhere, and what they name."""
+    for file in unopened_entries(store):
+        if os.path.islink(file.location):
+            yield file, os.readlink(file.location)
+
+
 def rest_of_log(
     segments: Sequence[Segment], start: int, reason: Incomplete, *, end: int | None = None
 ) -> list[Row]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.store.kinds import CONFIG_NAMES, FileKind
-from rmqtool.store.names import escape_name, parse_queue_id
+from rmqtool.store.names import parse_queue_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -79,8 +79,8 @@ class Listing:
             if entry.file is None and table in CONFIG_NAMES:
                 yield entry.path, table
 
-    def blocked(self, topics: Collection[str]) -> Iterator[str]:
-        """Paths where a broker needs a directory, for files of any kind, and something else is.
+    def blocked(self, topics: Collection[str]) -> Iterator[StoreFile]:
+        """What lies where a broker needs a directory, for files of any kind, and is none.
 
         It cannot make files below them. topics: whose queues it may have to make; a topic's own entry in
         `consumequeue` is looked at only for these, others are foreign files.
@@ -95,7 +95,8 @@ class Listing:
                     for one in inside
                     if parse_queue_id(one.name) is not None
                 ]
-        return (escape_name(path) for path in paths if self.is_blocked(path))
+        found = (self.store.file(path) for path in paths if path not in self._directories)
+        return (one for one in found if one is not None)
 
     def unlistable(self) -> Iterator[StoreDirectory]:
         """Directories that could not be listed."""

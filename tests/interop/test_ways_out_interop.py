@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import rmq
 from tests.interop.conftest import require
 from tests.interop.javastore import JavaError, JavaStore
-from tests.repair.test_ways_out import SCENARIOS, SIZES, made
+from tests.repair.test_ways_out import SCENARIOS, SIZES, WANTED, instead, made
 from tests.tiers import sampled
 
 if TYPE_CHECKING:
@@ -54,3 +54,22 @@ def test_a_store_that_refuses_starts_after_the_advice(
         pass
     with JavaStore(release, tmp_path / "out", idle=idle[release], **SIZES) as java:
         assert java.loaded
+
+
+@pytest.mark.parametrize(("path", "wanted"), sampled(WANTED, kind=lambda one: one[1], each=4, unpack=True))
+def test_a_store_starts_and_goes_on_where_a_file_was_in_the_place_of_a_directory(
+    path: str, wanted: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
+) -> None:
+    release = require(request.config, wanted)
+    root, conf = instead(path, release, tmp_path)
+    options = ("--store-config", conf, "--as-version", release, "--in-place", "--backup", tmp_path / "b")
+    done = rmq("recover", root, *options, "--apply")
+    assert done.exit_code == 0, done.stderr
+    with JavaStore(release, root, idle=idle[release], **SIZES) as java:
+        assert java.loaded
+        before = {(one["topic"], one["queue"]): one["max"] for one in java.call("queues")}
+        for number in (0, 9):
+            java.put("OrderTopic", b"new", queue_id=number, keys="new")
+        java.call("drain")
+        after = {(one["topic"], one["queue"]): one["max"] for one in java.call("queues")}
+        assert after == before | {("OrderTopic", 0): before["OrderTopic", 0] + 1, ("OrderTopic", 9): 1}

@@ -1,4 +1,4 @@
-"""A file, pipe or link where a plan needs a directory: refused before anything is written."""
+"""A pipe, socket or link where a plan needs a directory: refused before anything is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.helpers import rmq
 
 
 @pytest.mark.parametrize(
-    ("folder", "what"), [("index", "file"), ("consumequeue", "file"), ("index", "dangling")]
+    ("folder", "what"), [("index", "fifo"), ("consumequeue", "socket"), ("index", "dangling")]
 )
 def test_what_is_in_the_way_is_named(fresh_golden: Any, folder: str, what: str) -> None:
     root = fresh_golden("v533-preblank").path

@@ -136,6 +136,33 @@ SCENARIOS = {
 }
 
 
+QUEUE = "consumequeue/OrderTopic/0"
+DIRECTORIES = (
+    *("consumequeue", "consumequeue/OrderTopic", QUEUE, "consumequeue/OrderTopic/9", "index", "config"),
+    *("timerlog", "batchconsumequeue", "batchconsumequeue/OrderTopic"),
+)
+"""where brokers need a directory"""
+WANTED = [(path, "5.3.3") for path in DIRECTORIES] + [
+    (path, "4.9.8") for path in DIRECTORIES if path != "timerlog" and "batch" not in path
+]
+"""those that a release needs"""
+
+
+def instead(path: str, release: str, place: Path, link: str | None = None) -> tuple[Path, Path]:
+    """A store with a file, or a link, in the place of a directory, and its broker.conf."""
+    root = copy_base(CLEAN if release == "5.3.3" else OLD, place / "store")
+    if (root / path).exists():
+        shutil.rmtree(root / path)
+    if link is None:
+        put(path, b"precious")(root)
+    else:
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).symlink_to(link)
+    conf = place / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
+    return root, conf
+
+
 def made(name: str, place: Path) -> tuple[Path, Path, dict[str, Any]]:
     """The store, its broker.conf, and what doctor says."""
     scenario = SCENARIOS[name]
@@ -206,6 +233,72 @@ def test_a_held_store_is_let_go(tmp_path: Path) -> None:
         )
         assert not any(" recover " in one["command"] for one in reported["advice"])
     assert asked(root, conf, "5.3.3")["starts"] is True
+
+
+@pytest.mark.parametrize(("path", "release"), WANTED)
+def test_a_file_in_the_place_of_a_directory_is_moved_away_and_comes_back(
+    path: str, release: str, tmp_path: Path
+) -> None:
+    root, conf = instead(path, release, tmp_path)
+    before = tree(root)
+    reported = asked(root, conf, release)
+    assert reported["verdict"] == "unsafe"
+    words = shlex.split(reported["advice"][0]["command"])[1:]
+    assert words[0] == "recover", reported["advice"]
+    done = rmq(*words, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert asked(tmp_path / "out", conf, release)["verdict"] == "safe"
+    assert (tmp_path / "out.quarantine" / "files" / path).read_bytes() == b"precious"
+    assert tree(root) == before
+    done = rmq(*words, "--in-place", "--backup", tmp_path / "b", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert asked(root, conf, release)["verdict"] == "safe"
+    assert rmq("undo", tmp_path / "b", "--apply").exit_code == 0
+    assert tree(root) == before
+
+
+def test_a_file_does_not_come_back_where_something_was_made_since(tmp_path: Path) -> None:
+    root, conf = instead("index", "5.3.3", tmp_path)
+    options = ("--store-config", conf, "--in-place", "--backup", tmp_path / "b", "--apply")
+    assert rmq("recover", root, *options).exit_code == 0
+    (root / "index" / "20260101000000000").write_bytes(b"by a broker")
+    done = rmq("undo", tmp_path / "b", "--apply")
+    assert done.exit_code == 1
+    assert "index: something was made in it since" in done.stderr
+    rmq("undo", tmp_path / "b", "--apply", "--partial")
+    assert (root / "index" / "20260101000000000").read_bytes() == b"by a broker"
+    assert (tmp_path / "b" / "files" / "index").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(("path", "release"), WANTED)
+def test_a_dead_link_in_the_place_of_a_directory_is_the_users(
+    path: str, release: str, tmp_path: Path
+) -> None:
+    """`recover` refuses: the disk that it leads to may have all. The advice says both ways out."""
+    root, conf = instead(path, release, tmp_path, link="/not/mounted it is")
+    reported = asked(root, conf, release)
+    assert reported["verdict"] == "unsafe"
+    assert rmq("recover", root, "--store-config", conf).exit_code == 1
+    first = reported["advice"][0]
+    assert "/not/mounted it is: mount the disk it leads to; only if nothing is to come back" in first["why"]
+    assert shlex.split(first["command"]) == ["rm", str(root / path)]
+    (root / path).unlink()
+    again = asked(root, conf, release)
+    if again["verdict"] != "safe":  # what lay there is made again
+        words = shlex.split(again["advice"][0]["command"])[1:]
+        assert words[0] == "recover", again["advice"]
+        assert rmq(*words, "--output", tmp_path / "out", "--apply").exit_code == 0
+        assert asked(tmp_path / "out", conf, release)["verdict"] == "safe"
+
+
+@pytest.mark.parametrize("link", [None, "/not/mounted"])
+def test_nothing_is_planned_for_something_else_in_the_place_of_the_log(
+    link: str | None, tmp_path: Path
+) -> None:
+    root, conf = instead("commitlog", "5.3.3", tmp_path, link)
+    first = asked(root, conf, "5.3.3")["advice"][0]
+    assert ("put the directory of the commit log back" if link is None else "mount the disk") in first["why"]
+    assert rmq("recover", root, "--store-config", conf).exit_code == 1
 
 
 def test_what_is_left_of_a_table_is_told(tmp_path: Path) -> None:

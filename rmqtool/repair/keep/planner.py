@@ -12,7 +12,7 @@ from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
 from rmqtool.repair.keep.placing import place_segments
-from rmqtool.repair.keep.refusals import refusal_edits
+from rmqtool.repair.keep.refusals import blocking_edits, refusal_edits
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants_files
 from rmqtool.repair.keep.segments import segment_edits, with_log
 from rmqtool.repair.keep.state import LogFacts, state_edits
@@ -131,12 +131,13 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         log = mender.repair()
     if log.rewrites and not options.donors and in_order(store, options.release, progress):
         log = log.as_it_is(queues_of(store))
-    refuse_blocked(store, {topic for topic, _ in log.survey.runs})
+    topics = {topic for topic, _ in log.survey.runs} | set(store.topics)
+    refuse_blocked(store, topics)
     edits = segment_edits(store, placing, log, work)
     moved = bool(edits) and has_rocksdb_queues(store)
     if moved:
         edits += rocksdb_edits(store)
-    unblocked = refusal_edits(store, options.release, log.survey)
+    unblocked = [*blocking_edits(store, topics), *refusal_edits(store, options.release, log.survey)]
     after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
     repair = DerivedRepair(
         after,
@@ -199,15 +200,16 @@ def refuse_unfit(store: Store) -> None:
 
 
 def refuse_blocked(store: Store, topics: set[str]) -> None:
-    """Raises `UnfitStoreError` where brokers need a directory and something else is.
+    """Raises `UnfitStoreError` where brokers need a directory and something else is that is no file.
 
     It may be a link to a disk that is not mounted: what belongs there is perhaps whole.
     """
-    for path in store.listing.blocked(topics | set(store.topics)):
-        shown = escape_name(str(store.given))
-        raise UnfitStoreError(
-            f"{shown}: {path} is not a directory: move it away, or mount the disk it leads to"
-        )
+    for file in store.listing.blocked(topics):
+        if not file.regular:
+            shown = escape_name(str(store.given))
+            raise UnfitStoreError(
+                f"{shown}: {file.shown} is not a directory: move it away, or mount the disk it leads to"
+            )
 
 
 def refuse_directories(store: Store, edits: Iterable[Edit]) -> None:

@@ -28,7 +28,7 @@ from rmqtool.store.lock import LockState
 from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rmqtool.broker.start import Start
     from rmqtool.broker.traits import Traits
@@ -92,6 +92,14 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     if wheel is not None and wheel.code == "timer-wheel-length" and wheel.path is not None:
         edits.append(Edit(_wheel(start.store, wheel.path)))
     return [*edits, *_directories(store)]
+
+
+def blocking_edits(store: Store, topics: Collection[str]) -> Iterator[Edit]:
+    """Files in the place of directories go away. topics: those of the log, too."""
+    for file in store.listing.blocked(topics):
+        if file.regular:
+            message = "a file where brokers of some release need a directory: they can make no file below it"
+            yield Edit(Change(action=Action.REMOVE, path=file.shown, why="directory-file", message=message))
 
 
 def _directories(store: Store) -> Iterator[Edit]:
@@ -232,7 +240,7 @@ def _unknown_kinds(store: Store, survey: Survey, edits: list[Edit]) -> list[Edit
     made = Change(
         action=Action.MAKE_DIRECTORY, path="config", why="topics-unknown", message="for files in it"
     )
-    folder = [] if store.listing.exists("config") else [Edit(made)]
+    folder = [] if store.listing.is_directory("config") else [Edit(made)]
     topics = sorted({topic for topic, _ in every})
     return [*folder, _put(_TOPICS, data, "topics-unknown", message, {"topics": topics})]
 
