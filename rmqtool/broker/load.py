@@ -151,9 +151,26 @@ def load_index(listing: Listing, *, clean: bool, index_timestamp: int) -> IndexL
 
 
 def cannot_be_mapped(file: StoreFile) -> bool:
-    """Whether a broker cannot map what has this name; behind a link that leads nowhere it makes a file."""
-    place = file.location
-    return not file.regular and (not os.path.islink(place) or os.path.lexists(os.path.realpath(place)))
+    """Whether a broker cannot map what has this name; behind some links that lead nowhere it makes a file."""
+    return not file.regular and (not leads_nowhere(file) or is_dead_end(file))
+
+
+def leads_nowhere(file: StoreFile | None) -> bool:
+    """Whether it is a link behind which nothing exists, for `File#exists` too."""
+    if file is None or file.regular:
+        return False
+    return os.path.islink(file.location) and not os.path.exists(file.location)
+
+
+def is_dead_end(file: StoreFile | None) -> bool:
+    """A link behind which no file can be made: into a directory that is not there, or in a circle.
+
+    Opening it ends a start (`RandomAccessFile`, `FileWriter`).
+    """
+    if file is None or not leads_nowhere(file):
+        return False
+    place = os.path.realpath(file.location)
+    return os.path.lexists(place) or not os.path.isdir(os.path.dirname(place))
 
 
 def _end_timestamp(entry: Entry) -> int:

@@ -19,6 +19,7 @@ from rmqtool.broker.load import (
     IndexLoad,
     RefusedError,
     cannot_be_mapped,
+    leads_nowhere,
     load_files,
     load_index,
     queue_directories,
@@ -189,8 +190,8 @@ class Start:
 
     @cached_property
     def clean(self) -> bool:
-        """`abort` does not exist, not even as a directory."""
-        return not self.listing.exists("abort")
+        """`abort` does not exist, not even as a directory; what a link that leads nowhere names does not."""
+        return not self.listing.exists("abort") or leads_nowhere(self.store.file("abort"))
 
     @cached_property
     def checkpoint(self) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.load import Refusal, RefusedError, refused_by_timers
+from rmqtool.broker.load import Refusal, RefusedError, is_dead_end, leads_nowhere, refused_by_timers
 from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _ABORT = ("abort", "abort.bak")
 """the second is written with the first (`MixAll#string2File`)"""
+_DEAD_END = "a link behind which no file can be made"
 _BROKER_TABLES = (
     "topics.json",
     "topicQueueMapping.json",
@@ -180,6 +181,8 @@ class StartSimulation:
         for path in _ABORT if self.traits.abort_is_written else ():
             if start.listing.is_directory(path):
                 raise RefusedError("abort-directory", "a directory of this name cannot be written to", path)
+            if is_dead_end(self.store.file(path)):
+                raise RefusedError("abort-directory", _DEAD_END, path)
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
@@ -194,9 +197,12 @@ class StartSimulation:
     def _refused_before(self) -> Refusal | None:
         """Why the broker ends before it loads its store (`BrokerController#initialize`)."""
         refusal = self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
-        if refusal is None and not self.settings.dledger and self.store.listing.is_directory("lock"):
+        if refusal is None and not self.settings.dledger:
             # opened when the store is made (`DefaultMessageStore`)
-            return Refusal("lock-directory", "a directory of this name", "lock")
+            if self.store.listing.is_directory("lock"):
+                return Refusal("lock-directory", "a directory of this name", "lock")
+            if is_dead_end(self.store.file("lock")):
+                return Refusal("lock-directory", _DEAD_END, "lock")
         return refusal
 
     @cached_property
@@ -332,5 +338,10 @@ class StartSimulation:
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)
         tables = (f"{one} (RocksDB)" for one in databases_of_tables(self.store))
-        dead = (one.shown for one in unopened_entries(self.store))
+        followed = (*_ABORT, "checkpoint", "lock")  # as a start follows them
+        dead = (
+            one.shown
+            for one in unopened_entries(self.store)
+            if one.path not in followed or not leads_nowhere(one)
+        )
         return (*used, *tables, *unlisted, *dead, *(one.shown for one in self.store.absent))

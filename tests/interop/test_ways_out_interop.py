@@ -10,6 +10,7 @@ import pytest
 from tests.helpers import rmq
 from tests.interop.conftest import require
 from tests.interop.javastore import JavaError, JavaStore
+from tests.recovery.test_consequences import STATE_LINKS, linked
 from tests.repair.test_ways_out import SCENARIOS, SIZES, WANTED, instead, made
 from tests.tiers import sampled
 
@@ -73,3 +74,27 @@ def test_a_store_starts_and_goes_on_where_a_file_was_in_the_place_of_a_directory
         java.call("drain")
         after = {(one["topic"], one["queue"]): one["max"] for one in java.call("queues")}
         assert after == before | {("OrderTopic", 0): before["OrderTopic", 0] + 1, ("OrderTopic", 9): 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "wanted"),
+    sampled(STATE_LINKS, kind=lambda one: (one[0], one[2]), unpack=True),
+)
+def test_links_that_lead_nowhere_in_the_place_of_state_files(
+    name: str,
+    where: str,
+    wanted: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    idle: dict[str, list[JavaProcess]],
+) -> None:
+    release = require(request.config, wanted)
+    root, outcome = linked(name, where, release, tmp_path)
+    ends = {(one.topic, one.queue_id): one.max_offset for one in outcome.queues if one.max_offset}
+    try:
+        with JavaStore(release, root, idle=idle[release], **SIZES) as java:
+            assert java.loaded is outcome.starts
+            if java.loaded:
+                assert {(one["topic"], one["queue"]): one["max"] for one in java.call("queues")} == ends
+    except JavaError:
+        assert outcome.starts is False

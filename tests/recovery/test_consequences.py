@@ -16,6 +16,7 @@ from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
 from rmqtool.scan import kernels_python
+from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
 from tests.helpers import rmq
@@ -215,6 +216,39 @@ def test_an_index_file_that_is_a_link_to_itself(tmp_path: Path) -> None:
     (root / "index" / "20261121093930931").symlink_to("20261121093930931")
     assert "DR-REFUSE-INDEX" in codes(start(root, "5.3.3"))
     assert "DR-REFUSE-INDEX" not in codes(start(root, "4.9.8"))
+
+
+STATE_LINKS = [
+    (name, where, release)
+    for name in ("lock", "checkpoint", "abort", "abort.bak")
+    for where in ("missing/x", "there/x", "itself")
+    for release in ("4.9.8", "5.3.3")
+]
+
+
+def linked(name: str, where: str, release: str, place: Path) -> tuple[Path, Outcome]:
+    """A store after a crash, with a link that leads nowhere in the place of a file of its state."""
+    root = copy_base(f"v{release.replace('.', '')}-a-crash", place / "store")
+    (place / "there").mkdir()
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to(name if where == "itself" else place / where)
+    sizes = config_of({"mappedFileSizeCommitLog": 65536, "mappedFileSizeConsumeQueue": 4000})
+    return root, simulate(Store.open(root, config=sizes), release)
+
+
+@pytest.mark.parametrize(("name", "where", "release"), STATE_LINKS)
+def test_a_link_that_leads_nowhere_in_the_place_of_a_state_file(
+    name: str, where: str, release: str, tmp_path: Path
+) -> None:
+    """As the real stores start with each, see `tests/interop/test_ways_out_interop.py`."""
+    _, outcome = linked(name, where, release, tmp_path)
+    refused = where != "there/x" and (release == "5.3.3" or not name.startswith("abort"))
+    assert outcome.starts is not refused
+    assert outcome.verdict is (Verdict.UNSAFE if refused else Verdict.SAFE)
+    assert outcome.mode == ("normal" if name == "abort" else "abnormal")
+    if refused:
+        code = "DR-REFUSE-" + name.upper().removesuffix(".BAK")
+        assert laws.of(outcome, code)
 
 
 @shows("DR-REFUSE-LOCK")

@@ -213,7 +213,8 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "more-3",
-        "directories in the place of files, queues of the wrong type, names that are not numbers",
+        "directories, or links into one that is not there, in the place of files; queues of the wrong type; "
+        "names that are not numbers",
         (
             "DR-REFUSE-ABORT",
             "DR-REFUSE-CHECKPOINT",

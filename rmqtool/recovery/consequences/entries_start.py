@@ -35,7 +35,7 @@ REFUSALS = (
         _AWAY,
         "5.0.0 and later",
     ),
-    Entry("DR-REFUSE-LOCK", E, "the broker does not start: lock is a directory", _AWAY),
+    Entry("DR-REFUSE-LOCK", E, "the broker does not start: {reason}", _AWAY),
     Entry(
         "DR-REFUSE-QUEUE-TYPE",
         E,
