@@ -185,7 +185,7 @@ class OffsetQuery:
             reported["kept_back"] = self.kept_back
         if self.chosen != MessageFilter():
             reported["left_out"] = self._left_out
-        if first.delivered:
+        if first.delivered and first.throws_at is None:
             view = self.client
             reported["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
         if self.foreign:
@@ -201,11 +201,15 @@ class OffsetQuery:
     def _damaged(self, first: Pull) -> Iterator[Verdict]:
         """The broker looks at no record that it sends, and the client at little."""
         if first.throws_at is not None:
+            # with all that was collected, unless the batch was full in front of it (`#isTheBatchFull`)
+            ahead = sum(one.messages for one in first.delivered if one.queue_offset < first.throws_at)
+            only = f"; what lies in front of it only to a pull for at most {ahead} messages" if ahead else ""
             yield Verdict(
                 Cause.PULL_THROWS,
                 f"a pull from offset {self.asked.offset} throws in the broker, each time, and nothing is "
-                f"delivered: the entry of queue offset {first.throws_at} has a size below zero",
+                f"delivered: the entry of queue offset {first.throws_at} has a size below zero{only}",
             )
+            return
         seen, slots = self.client, [one.queue_offset for one in first.delivered]
         if seen.lost is not None:
             gone = f"from offset {slots[seen.lost]} on: it drops {seen.messages - seen.lost} without an error"

@@ -123,6 +123,10 @@ def test_query_offset_tells_of_an_entry_at_which_every_pull_throws(tmp_path: Pat
         (verdict,) = answer.rows[-1]["verdicts"]
         assert verdict["cause"] == "pull_throws"
         assert "the entry of queue offset 2 has a size below zero" in verdict["message"]
+        assert ("only to a pull for at most 2 messages" in verdict["message"]) is (offset == 0)
+        assert "pull" not in answer.rows[-1]
+    (verdict,) = rmq(*asked[:4], 0, "-n", 2, *asked[7:], "--format", "ndjson").rows[-1]["verdicts"]
+    assert verdict["cause"] == "delivered"
 
 
 def test_a_queue_file_that_is_longer_than_its_name_allows_hides_no_other(tmp_path: Path) -> None:
