@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import strict
+from fixtures.compound import Compound
 from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
@@ -28,6 +29,7 @@ from rmqtool.store.access import Access
 from rmqtool.store.kinds import CONFIG_NAMES
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
+from tests.laws.truth import kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -1425,3 +1427,31 @@ def test_a_whole_message_that_no_queue_takes_is_said_to_be_lost(tmp_path: Path) 
     assert summary["lost"]["messages"] == 1
     assert any(one.startswith("1 whole message") and f"offset {at}," in one for one in summary["notes"])
     assert any(f"and {at} state the same" in one and one.endswith("is lost") for one in summary["notes"])
+
+
+@pytest.mark.parametrize(
+    ("noise", "counted"),
+    [
+        (plain_unit(-602196180742341134, -115875126, 1), 0),  # recovery of the queue ends in front of it
+        (plain_unit(-1, 115, 1), 0),
+        (plain_unit(1 << 40, 115, 1), 3),  # taken for an entry behind the end of the log, and what it hides
+    ],
+    ids=["negative", "negative-offset", "behind-the-log"],
+)
+def test_what_dispatching_writes_over_is_no_entry(noise: bytes, counted: int, tmp_path: Path) -> None:
+    """82253: noise where a start appends units counted as messages that nobody is given."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "pristine")
+    store.write(tmp_path / "store")
+    path = "consumequeue/Orders/0/00000000000000000000"
+    store.patch(path, 17 * 20, noise * 5)
+    whole = strict.carve(store.root)
+    conf = tmp_path / "broker.conf"
+    made = Compound(0, "", store.root, tmp_path / "pristine", "4.9.8", {}, conf, (), (), whole, whole)
+    assert len(kept(store.root, made, dispatched=False)) == counted
+    assert len(kept(store.root, made)) == 3
+    reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", "4.9.8").stdout)
+    appended = sum(one["messages"] for one in reported["dispatch_lag"])
+    assert (reported["already_damaged"]["messages"], appended) == (counted, 3 - counted)

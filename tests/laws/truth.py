@@ -137,9 +137,13 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collec
 
     Served in each queue that had them: their own, plain or of batches, and light ones. Unless `dispatched`,
     units may be missing behind the last record that has one, and those of delayed messages need no time of
-    delivery: recovery of 4.9.2 to 4.9.8 makes them without. besides: places that nobody asks for.
+    delivery: recovery of 4.9.2 to 4.9.8 makes them without. What lies where recovery of a queue has ended, or
+    behind, is no unit then, whatever it is: dispatching writes there. besides: places that nobody asks for.
     """
     here, now = strict.carve(root), strict.entries(root)
+    if not dispatched:
+        ends = strict.recovered_ends(root)
+        now = {key: one for key, one in now.items() if key[0] != "consumequeue" or key[3] < ends[key[1:3]]}
     queued = {
         key: one
         for key, one in healthy_entries(made).items()
