@@ -1455,3 +1455,21 @@ def test_what_dispatching_writes_over_is_no_entry(noise: bytes, counted: int, tm
     reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", "4.9.8").stdout)
     appended = sum(one["messages"] for one in reported["dispatch_lag"])
     assert (reported["already_damaged"]["messages"], appended) == (counted, 3 - counted)
+
+
+def test_few_large_records_copied_over_many_small_ones(tmp_path: Path) -> None:
+    """82200: more was missing than lies there now, so the queue counted as one that skips queue offsets."""
+    store = HandmadeStore()
+    while not store.inside(2):
+        store.put("Orders", b"small")
+    while not store.inside(4):
+        store.put("Orders", bytes(1839))
+    store.write(tmp_path / "store")
+    few, many = store.inside(3), store.inside(1)
+    assert len(few) < len(many)
+    path, _ = store.segment(few[0].offset)
+    store.patch(*store.segment(many[0].offset), store.read(path))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == len(many)
+    assert {one.offset for one in store.stored if one not in many} <= strict.carve(tmp_path / "out").keys()

@@ -102,6 +102,8 @@ class Frame:
     """a unit of a further queue tells it, none of its own queue"""
     number: int | None = None
     """queue id of what was there, as further queues tell that take the number of their records"""
+    moved: bool = False
+    """a record that states another place: it may lie over any others that were here"""
 
     @property
     def length(self) -> int:

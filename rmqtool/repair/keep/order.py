@@ -95,9 +95,13 @@ class Room:
 
 
 def _most_records(hole: Hole) -> int:
-    """One for each frame that the scan saw, whatever its size, and as many as fit beside them."""
-    count, at = len(hole.frames), hole.start
-    for frame in sorted(hole.frames, key=lambda one: one.start):
+    """One for each frame that the scan saw, whatever its size, and as many as fit beside them.
+
+    What was written for another place tells nothing of this one: as many as fit under it, too.
+    """
+    frames = [one for one in hole.frames if not one.moved or one.length < SMALLEST_RECORD]
+    count, at = len(frames), hole.start
+    for frame in sorted(frames, key=lambda one: one.start):
         count += max(frame.start - at, 0) // SMALLEST_RECORD
         at = max(at, frame.end)
     return count + max(hole.end - at, 0) // SMALLEST_RECORD

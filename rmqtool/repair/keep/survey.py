@@ -297,7 +297,8 @@ class Surveyor:
         reason = "not-a-number" if refused else "out-of-place"
         reason = "bad-crc" if row[Field.CRC_STATE] == CrcState.BAD else reason
         hole = self._hole(start, start + int(row[Field.STORE_SIZE]), reason)
-        hole.frames.append(Frame(hole.start, hole.end))
+        moved = bool(row[Field.ISSUES] & int(Issue.OFFSET))
+        hole.frames.append(Frame(hole.start, hole.end, moved=moved))
 
     def _hole(self, start: int, end: int, reason: str) -> Hole:
         placed, previous = self._placed, self._previous
