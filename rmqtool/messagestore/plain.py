@@ -16,7 +16,7 @@ from rmqtool.broker.encoder import header_packer
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.messages import IllegalMessageError
-from rmqtool.messagestore.records import host_flags, own_properties
+from rmqtool.messagestore.records import own_properties
 from rmqtool.scan.crc import crc32
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class PlainPuts:
 
     def __init__(self, maker: RecordMaker, topics: Topics, appender: Appender, memory: MemoryLog) -> None:
         self._maker, self._topics, self._appender, self._memory = maker, topics, appender, memory
-        self._flags = host_flags(maker.host, maker.host)
-        self._pack: Callable[..., bytes] = header_packer(self._flags)
+        self._flags = maker.flags
+        self._pack: Callable[..., bytes] = header_packer(maker.flags)
         self._shapes: dict[str, _Shape] = {}
         self._on = not (maker.trailer or maker.further.on)
 

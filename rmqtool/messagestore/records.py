@@ -126,15 +126,16 @@ class Prepared(NamedTuple):
 
 
 class UniqueKeys:
-    """Ids for messages that have none (`MessageClientIDSetter#createUniqID`).
+    """Ids for messages that have none (`MessageClientIDSetter#createUniqID`), for any number of threads.
 
-    Single ones and columns of them count by themselves, so that the former need no lock.
+    Single ones and columns of them count by themselves, so that most of the former need no lock.
     """
 
     def __init__(self, ip: bytes) -> None:
         self._ip = ip
         self._count = count_from(int.from_bytes(os.urandom(2), "big"))
-        self._head = ""
+        self._heads: dict[int, str] = {}
+        """of the last two times that 65,536 single ids have"""
         self._lock = threading.Lock()
         self._rows: npt.NDArray[np.uint8] = np.empty((0, _UNIQUE), np.uint8)
         """the ids of one head that are left for columns, one a row"""
@@ -143,9 +144,15 @@ class UniqueKeys:
     def next_key(self) -> str:
         """32 hexadecimal digits, another one at each call of this process."""
         number = next(self._count)
-        if not number & 0xFFFF or not self._head:
-            self._head = self._new_head(self)
-        return self._head + _HEX[number >> 8 & 0xFF] + _HEX[number & 0xFF]
+        head = self._heads.get(number >> 16) or self._head_of(number >> 16)
+        return head + _HEX[number >> 8 & 0xFF] + _HEX[number & 0xFF]
+
+    def _head_of(self, turn: int) -> str:
+        with self._lock:
+            if turn not in self._heads:
+                self._heads[turn] = self._new_head(self)
+                self._heads.pop(turn - 2, None)
+            return self._heads[turn]
 
     def next_keys(self, count: int) -> pa.StringArray:
         """Many of them, slices of columns that are made 65,536 rows at a time."""

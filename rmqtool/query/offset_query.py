@@ -203,7 +203,7 @@ class OffsetQuery:
         if first.throws_at is not None:
             # with all that was collected, unless the batch was full in front of it (`#isTheBatchFull`)
             ahead = sum(one.messages for one in first.delivered if one.queue_offset < first.throws_at)
-            only = f"; what lies in front of it only to a pull for at most {ahead} messages" if ahead else ""
+            only = f"; only a pull for at most {ahead} messages gets what is in front of it" if ahead else ""
             yield Verdict(
                 Cause.PULL_THROWS,
                 f"a pull from offset {self.asked.offset} throws in the broker, each time, and nothing is "

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def recovered(store: HandmadeStore, tmp_path: Path) -> dict[int, bytes]:
+    """The records that `recover` leaves, by physical offset."""
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    return {at: one.raw for at, one in strict.carve(tmp_path / "out").items()}
+
+
 def test_an_index_file_cut_inside_of_its_items_by_the_settings(tmp_path: Path) -> None:
     """11436: with the sizes of a broker.conf its geometry is known although its length says nothing."""
     store = HandmadeStore()
@@ -1233,9 +1240,7 @@ def test_an_entry_into_a_whole_record_with_a_wrong_queue_number(tmp_path: Path) 
     one = store.stored[7]
     assert one.unit is not None
     store.patch(*one.unit, plain_unit(one.offset + 1, one.size, 0))
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert done.exit_code == 0, done.stderr
-    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+    assert recovered(store, tmp_path) == was
 
 
 @pytest.mark.parametrize("lying", [(20, 50, 59), (50, 59), (1, 59)])
@@ -1250,9 +1255,7 @@ def test_records_with_the_same_wrong_queue_number(lying: tuple[int, ...], tmp_pa
     for number in lying:
         path, position = store.segment(store.stored[number].offset)
         store.patch(path, position + OFF_QUEUE_ID, (1).to_bytes(4, "big"))
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert done.exit_code == 0, done.stderr
-    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+    assert recovered(store, tmp_path) == was
 
 
 def test_a_record_with_a_wrong_queue_number_takes_no_two(tmp_path: Path) -> None:
@@ -1265,9 +1268,7 @@ def test_a_record_with_a_wrong_queue_number_takes_no_two(tmp_path: Path) -> None
     shutil.rmtree(store.root / "consumequeue")
     path, position = store.segment(store.of("Orders", 1)[1].offset)
     store.patch(path, position + OFF_QUEUE_ID, (9).to_bytes(4, "big"))
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert done.exit_code == 0, done.stderr
-    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+    assert recovered(store, tmp_path) == was
 
 
 def test_a_record_alone_in_its_queue_whose_topic_and_queue_offset_lie(tmp_path: Path) -> None:
@@ -1281,9 +1282,7 @@ def test_a_record_alone_in_its_queue_whose_topic_and_queue_offset_lie(tmp_path: 
     at = store.read(path, position).index(b"Orders")
     store.patch(path, position + at, b"Ordevs")
     store.patch(path, position + OFF_QUEUE_OFFSET, (18).to_bytes(8, "big"))
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert done.exit_code == 0, done.stderr
-    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+    assert recovered(store, tmp_path) == was
 
 
 def test_a_record_alone_in_its_queue_with_more_in_front_than_any_log_had(tmp_path: Path) -> None:
@@ -1346,9 +1345,7 @@ def test_a_wrong_queue_number_in_a_queue_that_skips_queue_offsets(
     was = {one.offset: one.placed.data for one in store.stored}
     path, position = store.segment(store.of("Orders", queue_id)[lying].offset)
     store.patch(path, position + OFF_QUEUE_ID, number.to_bytes(4, "big"))
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert done.exit_code == 0, done.stderr
-    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items()} == was
+    assert recovered(store, tmp_path) == was
     assert strict.units(tmp_path / "out") == strict.units(store.root)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event
 
 import pytest
 from hypothesis import given
@@ -39,6 +42,27 @@ def test_each_day_of_a_month_has_ids(day: int) -> None:
     assert {UniqueClientId.decode(text).created_near(int(moment * 1000)) for text in made} == {
         int(moment * 1000)
     }
+
+
+def test_no_id_is_given_with_the_old_head_while_a_new_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records.os, "urandom", lambda length: (1).to_bytes(length, "big"))
+    keys = records.UniqueKeys(bytes([127, 0, 0, 1]))
+    given = {keys.next_key() for _ in range(0xFFFF)}
+    asked, going_on, now = Event(), Event(), time.time() + 1
+
+    def clock() -> float:
+        asked.set()
+        going_on.wait(10)
+        return now
+
+    monkeypatch.setattr(records.time, "time", clock)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(keys.next_key)
+        asked.wait(10)
+        second = pool.submit(keys.next_key)
+        time.sleep(0.05)
+        going_on.set()
+        assert len({first.result(), second.result()} | given) == 0xFFFF + 2
 
 
 @given(st.integers(1_000_000_000, 4_000_000_000))

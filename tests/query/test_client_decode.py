@@ -123,7 +123,7 @@ def test_query_offset_tells_of_an_entry_at_which_every_pull_throws(tmp_path: Pat
         (verdict,) = answer.rows[-1]["verdicts"]
         assert verdict["cause"] == "pull_throws"
         assert "the entry of queue offset 2 has a size below zero" in verdict["message"]
-        assert ("only to a pull for at most 2 messages" in verdict["message"]) is (offset == 0)
+        assert ("only a pull for at most 2 messages gets" in verdict["message"]) is (offset == 0)
         assert "pull" not in answer.rows[-1]
     (verdict,) = rmq(*asked[:4], 0, "-n", 2, *asked[7:], "--format", "ndjson").rows[-1]["verdicts"]
     assert verdict["cause"] == "delivered"
