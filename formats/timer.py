@@ -1,6 +1,6 @@
-"""`config/timercheck`, where timers go on after a start.
+"""Timers: `timerlog/`, `timerwheel`, and `config/timercheck`, where they go on after a start.
 
-docs/format/checkpoint.md; `TimerCheckpoint`.
+docs/format/timer.md; `TimerLog`, `TimerWheel`, `TimerCheckpoint`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,50 @@ from formats.primitives import Schema, sizeof
 if TYPE_CHECKING:
     from formats.primitives import Container
 
-_HEAD = cs.Struct(
-    "last_read_time" / cs.Int64sb,
-    "last_timer_log_flush_position" / cs.Int64sb,
-    "last_timer_queue_offset" / cs.Int64sb,
-    "master_timer_queue_offset" / cs.Int64sb,
+TimerUnit = Schema(
+    cs.Struct(
+        "size" / cs.Int32sb,
+        "previous" / cs.Int64sb,
+        "magic" / cs.Int32sb,
+        "write_time" / cs.Int64sb,
+        "delay" / cs.Int32sb,
+        "physical_offset" / cs.Int64sb,
+        "record_size" / cs.Int32sb,
+        "topic_hash" / cs.Int32sb,
+        "reserved" / cs.Int64sb,
+    )
 )
-TIMER_UNIT_SIZE = 52
-"""bytes of an entry in `timerlog/` (`TimerLog#UNIT_SIZE`)"""
+"""One timer in `timerlog/`, in the chain of its slot."""
 
-TimerCheck = Schema(_HEAD)
-TIMER_CHECK_SIZE = sizeof(_HEAD)
+TIMER_UNIT_SIZE = sizeof(TimerUnit)
+TIMER_MAGIC_BITS = 0xF
+"""which bits `magic` can have: set by default, rolled, deleted, and one of no use"""
+
+WheelSlot = Schema(
+    cs.Struct(
+        "time" / cs.Int64sb,
+        "first" / cs.Int64sb,
+        "last" / cs.Int64sb,
+        "count" / cs.Int32sb,
+        "magic" / cs.Int32sb,
+    )
+)
+"""The timers of one time, counted in `timerPrecisionMs`: ends of their chain in `timerlog/`."""
+
+WHEEL_SLOTS = 2 * 7 * 24 * 3600
+"""two weeks of seconds (`TimerMessageStore`)"""
+WHEEL_SIZE = WHEEL_SLOTS * sizeof(WheelSlot)
+"""bytes of `timerwheel`"""
+
+TimerCheck = Schema(
+    cs.Struct(
+        "last_read_time" / cs.Int64sb,
+        "last_timer_log_flush_position" / cs.Int64sb,
+        "last_timer_queue_offset" / cs.Int64sb,
+        "master_timer_queue_offset" / cs.Int64sb,
+    )
+)
+TIMER_CHECK_SIZE = sizeof(TimerCheck)
 """bytes that have a meaning; the file has a page"""
 
 

@@ -9,10 +9,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from formats.timer import WHEEL_SIZE
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.store.names import parse_queue_id
-from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,9 +98,9 @@ def refused_by_timers(store: Store, traits: Traits, settings: StartSettings) -> 
         if listing.is_directory(path):
             return Refusal("timer-file", "a directory of this name", path)
     file = store.file("timerwheel")
-    if file is None or file.size in (0, TIMERWHEEL_SIZE):
+    if file is None or file.size in (0, WHEEL_SIZE):
         return None
-    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {TIMERWHEEL_SIZE}", file.shown)
+    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {WHEEL_SIZE}", file.shown)
 
 
 def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, str]]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from formats.commitlog import MESSAGE_MAGIC_CODE, overhead
 from formats.consumequeue import EXT_MIN_SIZE, BatchUnit, Unit
-from formats.dledger import IndexUnit
+from formats.dledger import ENTRY_HEAD_SIZE, IndexUnit
 from formats.primitives import sizeof
+from formats.timer import TIMER_UNIT_SIZE
 from rmqtool.store.index_geometry import IndexGeometry, Source, index_geometry, try_geometry
 from rmqtool.store.index_solver import solve_index
 from rmqtool.store.kinds import FileKind
@@ -47,12 +49,13 @@ UNIT_SIZES = {
 }
 """Bytes of a unit in the kinds of file that consist of equal units."""
 
+_SMALLEST_RECORD = overhead(MESSAGE_MAGIC_CODE, 0)
 _SMALLEST = {
-    FileKind.COMMITLOG: 91,
+    FileKind.COMMITLOG: _SMALLEST_RECORD,
     FileKind.CONSUMEQUEUE_EXT: EXT_MIN_SIZE,
-    FileKind.TIMERLOG: 52,
-    FileKind.COMPACTION_LOG: 91,
-    FileKind.DLEDGER_DATA: 48,
+    FileKind.TIMERLOG: TIMER_UNIT_SIZE,
+    FileKind.COMPACTION_LOG: _SMALLEST_RECORD,
+    FileKind.DLEDGER_DATA: ENTRY_HEAD_SIZE,
 }
 """Bytes of the smallest entry in the other kinds; a shorter file is what is left of one."""
 

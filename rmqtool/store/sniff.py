@@ -13,16 +13,16 @@ import numpy as np
 
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODES
 from formats.consumequeue import EXT_MIN_SIZE, BatchUnit, ExtHead, Unit
-from formats.dledger import INDEX_MAGIC, IndexUnit
+from formats.dledger import ENTRY_HEAD_SIZE, EntryHead, IndexUnit
+from formats.dledger import MAGIC as DLEDGER_MAGIC
 from formats.primitives import dtype_of, offset_of
 from formats.replay import MAGIC as REPLAY_MAGIC
+from formats.timer import TIMER_MAGIC_BITS, TIMER_UNIT_SIZE, WHEEL_SIZE, TimerUnit
 from rmqtool.store.kinds import CONFIG_NAMES, ROOT_FILES, FileKind, role_of
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
 
-TIMERWHEEL_SIZE = 2 * 7 * 24 * 3600 * 32
-"""bytes of `timerwheel`: two weeks of slots, one a second (`TimerMessageStore`)"""
 _HEAD = 8192
 _TEXT_LIMIT = 1 << 16
 _SEARCH = 1 << 20
@@ -38,8 +38,6 @@ _CONFIG_KEYS = (
 _UNIT = dtype_of(Unit)
 _BATCH_UNIT = dtype_of(BatchUnit)
 _DLEDGER_UNIT = dtype_of(IndexUnit)
-_DLEDGER_HEAD = 48
-"""bytes of an entry in front of its body"""
 _EXT_TIME, _EXT_BIT_MAP = (offset_of(ExtHead, name) for name in ("msg_store_time", "bit_map_size"))
 
 
@@ -66,7 +64,7 @@ def sniff(source: ByteSource) -> FileKind | None:
     if size == 0:
         return None
     head = source.window(0, _HEAD).tobytes()
-    if size == TIMERWHEEL_SIZE:
+    if size == WHEEL_SIZE:
         return FileKind.TIMERWHEEL
     found = _by_start(head, size) or _by_text(head, size)
     if found is None and size == 4096:
@@ -81,29 +79,41 @@ def _by_start(head: bytes, size: int) -> FileKind | None:
         return FileKind.REPLAY
     if len(head) >= 8 and _i32(head, 4) in (*MESSAGE_MAGIC_CODES, BLANK_MAGIC_CODE):
         return FileKind.COMMITLOG
-    if (
-        len(head) >= 56
-        and _i32(head, 0) == 1
-        and _i32(head, 4) == 48 + _i32(head, 44)
-        and _i32(head, 52) in MESSAGE_MAGIC_CODES
-    ):
+    if _is_dledger_entry(head):
         return FileKind.DLEDGER_DATA
     if size % _DLEDGER_UNIT.itemsize == 0 and _is_dledger_index(head):
         return FileKind.DLEDGER_INDEX
-    if len(head) >= 52 and _i32(head, 0) == 52 and 0 <= _i32(head, 12) <= 15 and _i64(head, 44) == 0:
-        return FileKind.TIMERLOG
-    return None
+    return FileKind.TIMERLOG if _is_timer(head) else None
+
+
+def _is_timer(head: bytes) -> bool:
+    if len(head) < TIMER_UNIT_SIZE:
+        return False
+    unit = TimerUnit.parse(head)
+    return bool(unit.size == TIMER_UNIT_SIZE and 0 <= unit.magic <= TIMER_MAGIC_BITS and not unit.reserved)
+
+
+def _is_dledger_entry(head: bytes) -> bool:
+    """An entry, and the record in it."""
+    if len(head) < ENTRY_HEAD_SIZE + 8:
+        return False
+    entry = EntryHead.parse(head)
+    return bool(
+        entry.magic == DLEDGER_MAGIC
+        and entry.size == ENTRY_HEAD_SIZE + entry.body_size
+        and _i32(head, ENTRY_HEAD_SIZE + 4) in MESSAGE_MAGIC_CODES
+    )
 
 
 def _is_dledger_index(head: bytes) -> bool:
     if len(head) < 2 * _DLEDGER_UNIT.itemsize:
         return False
     first, second = np.frombuffer(head, _DLEDGER_UNIT, 2)
-    follows = second["magic"] == INDEX_MAGIC and int(second["index"]) == int(first["index"]) + 1
+    follows = second["magic"] == DLEDGER_MAGIC and int(second["index"]) == int(first["index"]) + 1
     return bool(
-        first["magic"] == INDEX_MAGIC
+        first["magic"] == DLEDGER_MAGIC
         and first["position"] >= 0
-        and first["size"] > _DLEDGER_HEAD
+        and first["size"] > ENTRY_HEAD_SIZE
         and (follows or (second["magic"] == 0 and second["index"] == 0))
     )
 

@@ -6,7 +6,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from formats import batch, checkpoint, commitlog, consumequeue, crc_trailer, index, message_id, primitives
+from formats import (
+    batch,
+    checkpoint,
+    commitlog,
+    consumequeue,
+    crc_trailer,
+    dledger,
+    index,
+    message_id,
+    primitives,
+    timer,
+)
 from formats import properties as props
 
 I8, I16, I32, I64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64))
@@ -30,6 +41,11 @@ FIXED: dict[str, primitives.Schema] = {
     "message_id.UniqueIdV6": message_id.UniqueIdV6,
     "checkpoint.Checkpoint": checkpoint.Checkpoint,
     "checkpoint.Lock": checkpoint.Lock,
+    "dledger.EntryHead": dledger.EntryHead,
+    "dledger.IndexUnit": dledger.IndexUnit,
+    "timer.TimerUnit": timer.TimerUnit,
+    "timer.WheelSlot": timer.WheelSlot,
+    "timer.TimerCheck": timer.TimerCheck,
 }
 
 VARIABLE: dict[str, primitives.Schema] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import formats
-from formats import batch, commitlog, consumequeue, crc_trailer, ha, index, message_id, replay
+from formats import batch, commitlog, consumequeue, crc_trailer, dledger, ha, index, message_id, replay, timer
 from formats import checkpoint as cp
 from formats.errors import FormatError
 from formats.primitives import Schema, dtype_of, offset_of
@@ -37,6 +37,11 @@ LAYOUTS: dict[str, dict[str, Schema]] = {
     "index.Header": {"Offset": index.Header},
     "index.Item": {"Offset": index.Item},
     "checkpoint.Checkpoint": {"Offset": cp.Checkpoint},
+    "dledger.EntryHead": {"Offset": dledger.EntryHead},
+    "dledger.IndexUnit": {"Offset": dledger.IndexUnit},
+    "timer.TimerUnit": {"Offset": timer.TimerUnit},
+    "timer.WheelSlot": {"Offset": timer.WheelSlot},
+    "timer.TimerCheck": {"Offset": timer.TimerCheck},
     "replay.Header": {"Offset": replay.Header},
     "replay.EntryHead": {"Offset": replay.EntryHead},
     "replay.End": {"Offset": replay.End},

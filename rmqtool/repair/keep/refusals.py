@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.primitives import dtype_of
+from formats.timer import WHEEL_SIZE, WHEEL_SLOTS, WheelSlot
 from rmqtool.broker.file_rules import types_known
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import TIMER_FILES, queue_directories, refused_by_timers
@@ -25,7 +27,6 @@ from rmqtool.store.config_json import parse_config, read_listed
 from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
-from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -42,8 +43,7 @@ _KINDS = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
 _BATCH = "BatchCQ"
 _TABLES = {(one.blank_tables, one.listed_versions, one.tables_of_5): one for one in TABLE}
 """releases that differ in what they read of configuration tables"""
-_SLOT = np.dtype([("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("count", ">i4"), ("magic", ">i4")])
-"""of the timer wheel; the time is counted in `timerPrecisionMs`"""
+_SLOT = dtype_of(WheelSlot)
 _LOST = {
     "topics.json": "topics that are not in it must be made again, their messages stay",
     "subscriptionGroup.json": "groups that are not in it begin with the default settings",
@@ -126,24 +126,21 @@ def _reads_as_much(store: Store, name: str, traits: Traits, own: Traits) -> bool
 def _wheel(store: Store, path: str) -> Change:
     """A wheel that is whole in front of its surplus keeps its slots: not all timers are in the log's end."""
     file = store.file(path)
-    if file is not None and file.regular and file.size > TIMERWHEEL_SIZE and _slots_fit(file):
+    if file is not None and file.regular and file.size > WHEEL_SIZE and _slots_fit(file):
         message = "longer than brokers take: what lies behind its last slot is cut"
-        return Change(
-            action=Action.RESIZE, path=path, size=TIMERWHEEL_SIZE, why="timer-wheel", message=message
-        )
+        return Change(action=Action.RESIZE, path=path, size=WHEEL_SIZE, why="timer-wheel", message=message)
     message = "of another length than brokers take: it is rebuilt from the timer log"
     return Change(action=Action.REMOVE, path=path, why="timer-wheel", message=message)
 
 
 def _slots_fit(file: StoreFile) -> bool:
     """Whether each slot in use lies where its time puts it (`TimerWheel#getSlotIndex`)."""
-    count = TIMERWHEEL_SIZE // _SLOT.itemsize
     try:
         with file.open("pread") as source:
-            for at, window in data_windows(source, 0, TIMERWHEEL_SIZE):
+            for at, window in data_windows(source, 0, WHEEL_SIZE):
                 slots = window.view(_SLOT)
                 used = np.flatnonzero(slots["time"])
-                if (slots["time"][used] % count != at // _SLOT.itemsize + used).any():
+                if (slots["time"][used] % WHEEL_SLOTS != at // _SLOT.itemsize + used).any():
                     return False
     except RmqtoolError:
         return False

@@ -18,15 +18,12 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-DLEDGER_HEADER = 48
-"""bytes in front of each record of a DLedger log (`DLedgerEntry#BODY_OFFSET`)"""
-
 
 class Run(IntEnum):
     """Records that lie behind each other and continue each other by their stored physical offsets.
 
     LENGTH counts bytes of the file and of the address space alike. HEADER: bytes in front of each record that
-    belong to no record (`DLEDGER_HEADER` or 0); those of the first are outside of the run. HOST: number of
+    belong to no record (`ENTRY_HEAD_SIZE` or 0); those of the first are outside of the run. HOST: number of
     the store host of the first record. ROLLS: the segment end that a blank behind the run tells, or -1.
     """
 

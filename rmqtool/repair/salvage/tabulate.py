@@ -9,8 +9,10 @@ import numpy as np
 
 from formats import properties as props
 from formats.commitlog import BLANK_MAGIC_CODE, SysFlag
+from formats.dledger import ENTRY_HEAD_SIZE, MAGIC, EntryHead
+from formats.primitives import dtype_of
 from rmqtool.repair.salvage.relocate import batch_width
-from rmqtool.repair.salvage.tables import DLEDGER_HEADER, Found, Piece, Run
+from rmqtool.repair.salvage.tables import Found, Piece, Run
 from rmqtool.scan import fields as f
 from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.lanes import Lanes
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+_ENTRY_HEAD = dtype_of(EntryHead)
 _BLANK = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
 
 
@@ -70,7 +73,7 @@ class Tabulator:
     def table(self, batch: Records, source: int) -> Found:
         """The batch as runs and pieces; `batch.rows` are in the order of their positions."""
         rows = batch.rows
-        header = np.where(_after_header(batch), DLEDGER_HEADER, 0)
+        header = np.where(_after_header(batch), ENTRY_HEAD_SIZE, 0)
         before, after = rows[:-1], rows[1:]
         space = after[:, Field.POSITION] - before[:, Field.POSITION] - before[:, Field.STORE_SIZE]
         stored = (
@@ -191,7 +194,7 @@ def text_of(batch: Records, row: Ints, field: Field) -> bytes:
 def _after_header(batch: Records) -> npt.NDArray[np.bool_]:
     """Records right behind a DLedger header that speaks of them (`DLedgerEntryCoder`)."""
     rows = batch.rows
-    places = rows[:, Field.POSITION] - batch.origin - DLEDGER_HEADER
+    places = rows[:, Field.POSITION] - batch.origin - ENTRY_HEAD_SIZE
     result = np.zeros(len(rows), np.bool_)
     apart = np.flatnonzero(places >= 0)
     if len(apart) > 1:  # what follows a record at once has no header
@@ -199,14 +202,13 @@ def _after_header(batch: Records) -> npt.NDArray[np.bool_]:
             rows[apart, Field.POSITION] == rows[apart - 1, Field.POSITION] + rows[apart - 1, Field.STORE_SIZE]
         )
         apart = apart[~(near & (apart > 0))]
-    raw = np.ascontiguousarray(batch.window[places[apart][:, None] + np.arange(DLEDGER_HEADER)])
-    words, longs = raw.view(">i4"), raw.view(">i8")
-    row = rows[apart]
+    raw = np.ascontiguousarray(batch.window[places[apart][:, None] + np.arange(ENTRY_HEAD_SIZE)])
+    head, row = raw.view(_ENTRY_HEAD)[:, 0], rows[apart]
     result[apart] = (
-        (words[:, 0] == 1)
-        & (words[:, 1] == row[:, Field.STORE_SIZE] + DLEDGER_HEADER)
-        & (words[:, 11] == row[:, Field.STORE_SIZE])
-        & (longs[:, 3] == row[:, Field.STORED_PHYSICAL_OFFSET] - DLEDGER_HEADER)
+        (head["magic"] == MAGIC)
+        & (head["size"] == row[:, Field.STORE_SIZE] + ENTRY_HEAD_SIZE)
+        & (head["body_size"] == row[:, Field.STORE_SIZE])
+        & (head["position"] == row[:, Field.STORED_PHYSICAL_OFFSET] - ENTRY_HEAD_SIZE)
     )
     return result
 
