@@ -48,8 +48,8 @@ class ConsumeQueue(QueueState):
     max_physical: end of the last message it knows. min_logical: first byte that counts. floor: physical
     offset that every ordinary record lies behind (the log's first byte); None where nothing is asked of what
     is appended. keep_units: keep every appended unit as it is, for who asks what the files hold afterwards
-    (`aftermath`). extension: takes the tags codes of units that are appended, where `files` has a disk to
-    write them to.
+    (`store_after_start`). extension: takes the tags codes of units that are appended, where `files` has a
+    disk to write them to.
     """
 
     directory = "consumequeue"

@@ -76,6 +76,6 @@ def disk_outlook(store: Store, room: Room | None = None, now_ns: int | None = No
         "next_threshold": next((one for one in thresholds if not one["passed"]), None),
         "delete_when": config.delete_when,
         "file_reserved_hours": config.file_reserved_time,
-        "expired": [file.shown for file in segments[: aged(config, modified, now)]],
-        "forced": [file.shown for file in forced] if config.clean_file_forcibly_enable else [],
+        "expired": [file.display_path for file in segments[: aged(config, modified, now)]],
+        "forced": [file.display_path for file in forced] if config.clean_file_forcibly_enable else [],
     }

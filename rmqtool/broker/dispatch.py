@@ -13,8 +13,8 @@ from formats.commitlog import SysFlag
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import DispatchColumn, Field
-from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch, extra_rows, inner_batches
+from rmqtool.scan.partitions import Partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
     TakesPlaced = Callable[[Records, Ints, list[Key]], object]
-    """takes a run, its records that want a unit in columns, the keys of their lanes"""
+    """takes a run, its records that want a unit in columns, the keys of their partitions"""
 
 CHUNK_ROWS = 1 << 18
 """records that are handed over together, so that many queues cost little; 14 MiB of columns"""
@@ -79,13 +79,13 @@ class Dispatcher:
         self._is_batch = is_batch
         self._codes = codes
         self._by_place = by_place
-        self._lanes = Lanes(
+        self._partitions = Partitions(
             kernels, CHUNK_ROWS, levels, any_topic=not by_place, delivery_times=codes is Codes.ALL
         )
         self._kinds: dict[str, bool] = {}
         """whether a topic is one of batch queues"""
         self._judged = 0
-        """lanes whose topic is in `_kinds`"""
+        """partitions whose topic is in `_kinds`"""
         self._in_place: Flags | None = None
         self._batches: tuple[Ints, Ints] | None = None
         """first queue offset and number of messages by column, where some are batches"""
@@ -118,29 +118,29 @@ class Dispatcher:
             self._take(Records(rows[start : start + CHUNK_ROWS], run.window, run.origin), base, placed)
 
     def _take(self, run: Records, base: int, placed: TakesPlaced | None) -> None:
-        lanes = self._lanes
-        if len(lanes) + len(run.rows) > CHUNK_ROWS or self._waiting > CHUNK_ROWS:
+        partitions = self._partitions
+        if len(partitions) + len(run.rows) > CHUNK_ROWS or self._waiting > CHUNK_ROWS:
             self.flush()
-        before = len(lanes)
-        for _ in lanes.take(run, base):
+        before = len(partitions)
+        for _ in partitions.take(run, base):
             pass  # the columns are exactly full; the next run empties them
-        here = slice(before, len(lanes))
+        here = slice(before, len(partitions))
         if placed is not None:
-            placed(run, lanes.columns[:, here], lanes.keys)
+            placed(run, partitions.columns[:, here], partitions.keys)
         if not self._by_place:
             self._lead_where_stated(run, here)
         if self._codes is Codes.NONE:
-            lanes.columns[DispatchColumn.CODE, here] = NO_CODE
-        elif self._codes is Codes.HASHES and lanes.delayed:
-            delayed = np.isin(lanes.columns[DispatchColumn.LANE, here], list(lanes.delayed))
-            lanes.columns[DispatchColumn.CODE, here][delayed] = NO_CODE
+            partitions.columns[DispatchColumn.CODE, here] = NO_CODE
+        elif self._codes is Codes.HASHES and partitions.delayed:
+            delayed = np.isin(partitions.columns[DispatchColumn.PARTITION, here], list(partitions.delayed))
+            partitions.columns[DispatchColumn.CODE, here][delayed] = NO_CODE
         if self._is_batch is not None:
             self._set_batches(run, here, self._is_batch)
         if self._multi_dispatch is not MultiDispatch.NONE:
             self._multiply(run, here)
 
     def _lead_where_stated(self, run: Records, here: slice) -> None:
-        columns = self._lanes.columns[:, here]
+        columns = self._partitions.columns[:, here]
         offsets = np.ascontiguousarray(run.rows[:, Field.STORED_PHYSICAL_OFFSET])
         low, high = self.covered or (int(offsets[0]), int(offsets[0]))
         self.covered = min(low, int(offsets.min())), max(high, int(offsets.max()))
@@ -154,24 +154,31 @@ class Dispatcher:
 
     def _set_batches(self, run: Records, here: slice, is_batch: Callable[[str, bool], bool]) -> None:
         """First queue offset and number of messages of records that go to batch queues."""
-        columns, keys, kinds = self._lanes.columns[:, here], self._lanes.keys, self._kinds
+        columns, keys, kinds = self._partitions.columns[:, here], self._partitions.keys, self._kinds
         for topic, _ in keys[self._judged :]:
             if topic not in kinds:
                 kinds[topic] = is_batch(topic, False)
         self._judged = len(keys)
         inner = (run.rows[columns[DispatchColumn.OWNER], Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
         if inner.any():
-            for topic in {keys[lane][0] for lane in np.unique(columns[DispatchColumn.LANE, inner]).tolist()}:
+            for topic in {
+                keys[partition][0]
+                for partition in np.unique(columns[DispatchColumn.PARTITION, inner]).tolist()
+            }:
                 kinds[topic] = kinds[topic] or is_batch(topic, True)
         if not any(kinds.values()):
             return
         if self._batches is None:
             self._batches = np.empty(CHUNK_ROWS, np.int64), np.ones(CHUNK_ROWS, np.int64)
-            self._batches[0][: here.start] = self._lanes.columns[DispatchColumn.SLOT, : here.start]
+            self._batches[0][: here.start] = self._partitions.columns[DispatchColumn.SLOT, : here.start]
         bases, counts = (one[here] for one in self._batches)
         bases[:], counts[:] = columns[DispatchColumn.SLOT], 1
-        wanted = [lane for lane in np.unique(columns[DispatchColumn.LANE]).tolist() if kinds[keys[lane][0]]]
-        places = np.flatnonzero(np.isin(columns[DispatchColumn.LANE], wanted))
+        wanted = [
+            partition
+            for partition in np.unique(columns[DispatchColumn.PARTITION]).tolist()
+            if kinds[keys[partition][0]]
+        ]
+        places = np.flatnonzero(np.isin(columns[DispatchColumn.PARTITION], wanted))
         if places.size:
             every, ones = np.ones(len(places), np.bool_), np.ones(len(places), np.int64)
             records = Records(run.rows[columns[DispatchColumn.OWNER, places]], run.window, run.origin)
@@ -181,10 +188,10 @@ class Dispatcher:
         """Units of the queues that records name besides their own."""
         if not self._kernels.building.feeds_further_queues(run.window, run.origin, run.rows):
             return
-        columns, keys = self._lanes.columns[:, here], self._lanes.keys
+        columns, keys = self._partitions.columns[:, here], self._partitions.keys
         records = Records(run.rows[columns[DispatchColumn.OWNER]], run.window, run.origin)
-        there, topics = np.unique(columns[DispatchColumn.LANE], return_inverse=True)
-        names = [keys[lane][0] for lane in there.tolist()]
+        there, topics = np.unique(columns[DispatchColumn.PARTITION], return_inverse=True)
+        names = [keys[partition][0] for partition in there.tolist()]
         extra = extra_rows(records, topics, names, self._kernels, self._multi_dispatch, lmq=self._lmq)
         if extra.stuck and not self._by_place:
             raise MultiDispatchError
@@ -212,13 +219,13 @@ class Dispatcher:
             for key, parts in further.items():
                 self._hand_over(key, np.empty(0, np.int64), parts)
         finally:
-            self._lanes.clear()
+            self._partitions.clear()
             self._in_place = self._batches = None
 
     def _groups(self) -> Iterator[tuple[Key, Ints]]:
         """Queues and the columns of their records; topics that decode to the same name are one."""
-        groups = self._lanes.groups()
-        if not self._lanes.decoded:
+        groups = self._partitions.groups()
+        if not self._partitions.decoded:
             yield from groups
             return
         found: dict[Key, Ints] = {}
@@ -228,7 +235,7 @@ class Dispatcher:
 
     def _hand_over(self, key: Key, chosen: Ints, parts: list[tuple[Ints, Ints]]) -> None:
         """Records that name the queue as their own, and units from others, in the order of the log."""
-        columns = self._lanes.columns
+        columns = self._partitions.columns
         if self._is_batch is not None and key[0] not in self._kinds:
             self._kinds[key[0]] = self._is_batch(key[0], False)
         if self._kinds.get(key[0]):

@@ -100,7 +100,7 @@ def refused_by_timers(store: Store, traits: Traits, settings: StartSettings) -> 
     file = store.file("timerwheel")
     if file is None or file.size in (0, WHEEL_SIZE):
         return None
-    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {WHEEL_SIZE}", file.shown)
+    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {WHEEL_SIZE}", file.display_path)
 
 
 def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, str]]:

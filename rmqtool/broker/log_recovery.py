@@ -100,8 +100,8 @@ def recover_log(
     fillers: list[tuple[int, int]] = []
     at = start
 
-    def work(index: int, lane: WorkerContext) -> Iterator[tuple[int, Records | Halt]]:
-        for item in walk_file(files[index], size, rules, reading, lane):
+    def work(index: int, worker: WorkerContext) -> Iterator[tuple[int, Records | Halt]]:
+        for item in walk_file(files[index], size, rules, reading, worker):
             yield index, item
 
     with closing(
@@ -121,14 +121,14 @@ def recover_log(
 
 
 def walk_file(
-    one: MappedFile, limit: int, rules: Rules, reading: ReadOptions, lane: WorkerContext
+    one: MappedFile, limit: int, rules: Rules, reading: ReadOptions, worker: WorkerContext
 ) -> Iterator[Records | Halt]:
     """Everything from the first byte of a file on."""
     if one.file is None:
         raise AssertionError("recovery reads what lies on disk")
     done = 0
-    with reading.open(one.file, lane) as source:
-        for item in FileWalk(source, one.base, limit, rules, reading.kernels, lane).walk(0):
+    with reading.open(one.file, worker) as source:
+        for item in FileWalk(source, one.base, limit, rules, reading.kernels, worker).walk(0):
             yield item
             end = int(item.rows[-1, Field.POSITION]) if isinstance(item, Records) else limit
             reading.done(end - done)

@@ -48,11 +48,11 @@ class FileWalk:
     limit: int
     rules: Rules
     kernels: Kernels
-    lane: WorkerContext = field(default_factory=WorkerContext)
+    worker: WorkerContext = field(default_factory=WorkerContext)
     _windows: Windows = field(init=False)
 
     def __post_init__(self) -> None:
-        self._windows = Windows(self.source, self.lane.stop)
+        self._windows = Windows(self.source, self.worker.stop)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
         checks = Check.TEXT | (Check.CRC if self.rules.check_body else Check.FRAME)
         self._checks = int(checks)
@@ -62,7 +62,7 @@ class FileWalk:
         while True:
             run, position, stop = self._run(position)
             if run is not None:
-                self.lane.take(run.rows.nbytes + copied_bytes(self.source, run))
+                self.worker.take(run.rows.nbytes + copied_bytes(self.source, run))
                 refused = first_refused(run, self.source, self.limit, self.rules, self.kernels)
                 if refused is not None:
                     index, verdict = refused

@@ -85,8 +85,8 @@ class Start:
     """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
 
     What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`. keep_units: keep what
-    is appended to queues, for `aftermath`. files: carry out what the start does; without them nothing is
-    written, and what it would do is only known here.
+    is appended to queues, for `store_after_start`. files: carry out what the start does; without them nothing
+    is written, and what it would do is only known here.
     """
 
     def __init__(

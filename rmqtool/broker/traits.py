@@ -168,7 +168,7 @@ def traits_of(release: str) -> Traits:
     return next((one for one in reversed(TABLE) if version_key(one.since) <= wanted), TABLE[0])
 
 
-class AskedTraits:
+class ObservedTraits:
     """The traits of a release, and which of them a start asks for: releases that agree in these start alike.
 
     To be asked late helps: what a start never comes to is no difference.

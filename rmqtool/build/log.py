@@ -93,7 +93,7 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: Rea
             current = segment
             if segment.base in missing:
                 hole = missing[segment.base]
-                span = Span(hole.start, hole.end - hole.start, "missing", segment.file.shown)
+                span = Span(hole.start, hole.end - hole.start, "missing", segment.file.display_path)
                 _lose(anomalies, builder, anomalies.gaps, span)
         _record(anomalies, builder, segment, event)
     builder.close()
@@ -114,7 +114,7 @@ def _record(
         return
     offset = segment.base + event.position
     reason = "unreadable" if isinstance(event, Unreadable) else event.reason.name.lower()
-    span = Span(offset, event.length, reason, segment.file.shown, event.position)
+    span = Span(offset, event.length, reason, segment.file.display_path, event.position)
     if isinstance(event, Tail):
         if event.content is not TailContent.ZERO:
             anomalies.tails.append(replace(span, reason=event.content.value))
@@ -134,5 +134,5 @@ def _record_bodies(anomalies: LogAnomalies, segment: Segment, run: Records) -> N
     anomalies.bad_body_count += len(bad)
     for row in run.rows[bad[: max(_LISTED - len(anomalies.bad_bodies), 0)]]:
         offset, size = segment.base + int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
-        span = Span(offset, size, "crc", segment.file.shown, int(row[Field.POSITION]))
+        span = Span(offset, size, "crc", segment.file.display_path, int(row[Field.POSITION]))
         anomalies.bad_bodies.append(span)

@@ -22,7 +22,7 @@ from rmqtool.check.log import RecordCheck
 from rmqtool.check.times import DAY_MS, Span, Times, times_of
 from rmqtool.check.topics import odd_topics
 from rmqtool.scan.fields import ROW_WIDTH, Check, Field
-from rmqtool.scan.lanes import Lanes, StretchedLanes
+from rmqtool.scan.partitions import Partitions, StretchedPartitions
 from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.sound import SoundRuns
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rmqtool.check.index_keys import Keys
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.lanes import Placed
+    from rmqtool.scan.partitions import Placed
     from rmqtool.scan.sound import Sound
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
@@ -138,12 +138,12 @@ class RunAccounts:
         self._check = RecordCheck(segment, how.forced, how.odd_topics)
         self.sound: SoundRuns | None = None
         if how.stretched:
-            lanes = StretchedLanes(how.kernels, BATCH_ROWS)
-            self._lanes: Lanes = lanes
+            partitions = StretchedPartitions(how.kernels, BATCH_ROWS)
+            self._partitions: Partitions = partitions
             if how.summed:
-                self.sound = SoundRuns(how.kernels, Check.VERIFY, lanes)
+                self.sound = SoundRuns(how.kernels, Check.VERIFY, partitions)
         else:
-            self._lanes = Lanes(how.kernels, BATCH_ROWS, how.levels)
+            self._partitions = Partitions(how.kernels, BATCH_ROWS, how.levels)
 
     def __call__(self, run: Records) -> RunSummary:
         """Of a run."""
@@ -151,7 +151,7 @@ class RunAccounts:
         odd, even = how.kernels.dispatch.outline(run.rows, DAY_MS)
         with_units = settled(run, base, how.until)
         with_items = settled(run, base, how.until, border=0)
-        placed = self._lanes.placed(with_units, base)
+        placed = self._partitions.placed(with_units, base)
         fed: tuple[Further, ...] = ()
         if how.further is not None and not how.stretched:
             fed = how.further(with_units, placed, how.kernels)

@@ -18,7 +18,7 @@ from rmqtool.check.queue_files import place_of
 from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.fields import DispatchColumn, Stretch
-from rmqtool.scan.lanes import GatheredLanes
+from rmqtool.scan.partitions import MergedPartitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.scan.extensions import Extensions
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.lanes import Placed
+    from rmqtool.scan.partitions import Placed
 
     Ints = npt.NDArray[np.int64]
     Queues = Mapping[tuple[str, int], QueueUnits]
@@ -63,7 +63,7 @@ class CrossCheck:
         self.kernels = kernels.dispatch
         self.stretched = stretched
         room, width = (_STRETCHES, len(Stretch)) if stretched else (CHUNK_ROWS, len(DispatchColumn))
-        self._lanes = GatheredLanes(kernels, room, width)
+        self._partitions = MergedPartitions(kernels, room, width)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.further = FurtherCheck(queues)
         self.numbers = QueueNumbers()
@@ -71,8 +71,8 @@ class CrossCheck:
         """highest offset of a record that has its unit: dispatching went at least so far"""
 
     def take(self, placed: Placed) -> Iterator[Finding]:
-        """A run of records as `Lanes.placed` has it, or `StretchedLanes.placed`."""
-        for _ in self._lanes.take(placed):
+        """A run of records as `Partitions.placed` has it, or `StretchedPartitions.placed`."""
+        for _ in self._partitions.take(placed):
             yield from self._compare()
 
     def close(self) -> Iterator[Finding]:
@@ -81,8 +81,8 @@ class CrossCheck:
         self.further.close()
 
     def _compare(self) -> Iterator[Finding]:
-        columns = self._lanes.columns
-        for key, chosen in self._lanes.groups():
+        columns = self._partitions.columns
+        for key, chosen in self._partitions.groups():
             if self.stretched:
                 self._without_queue(key, columns[Stretch.SLOT :, chosen])
                 continue
@@ -94,11 +94,11 @@ class CrossCheck:
             right = self._agreeing(queue, chosen)
             if not right.all():
                 yield from self._compare_queue(key, queue, columns[:, chosen[~right]])
-        self._lanes.clear()
+        self._partitions.clear()
 
     def _agreeing(self, queue: QueueUnits, chosen: Ints) -> npt.NDArray[np.bool_]:
         """Which of these records have a unit that is right in every field."""
-        columns = self._lanes.columns
+        columns = self._partitions.columns
         right = np.zeros(len(chosen), bool)
         for number, low, high in queue.files_of(columns[DispatchColumn.SLOT, chosen]):
             first = queue.first_slot(number)
@@ -171,7 +171,7 @@ class CrossCheck:
         self._unplaced(key).add_inside(offsets[~behind], slots[~behind])
 
     def _without_queue(self, key: tuple[str, int], stretches: Ints) -> None:
-        """Records of a queue that has no file: rows of `Stretch` without the lane."""
+        """Records of a queue that has no file: rows of `Stretch` without the partition."""
         self.numbers.add(key, stretches)
         slots, offsets, last_slots, _ = stretches
         self._unplaced(key).behind.add(offsets, slots, int((last_slots - slots + 1).sum()))

@@ -80,7 +80,7 @@ def about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
     position = int(row[Field.POSITION])
     return finding(
         code,
-        path=segment.file.shown,
+        path=segment.file.display_path,
         position=position,
         physical_offset=segment.base + position,
         length=int(row[Field.STORE_SIZE]),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.lanes import Placed
+    from rmqtool.scan.partitions import Placed
     from rmqtool.store.layout import Store
 
     Ints = npt.NDArray[np.int64]
@@ -70,8 +70,8 @@ class FurtherRules:
             return ()
         columns = placed.columns
         records = Records(run.rows[columns[DispatchColumn.OWNER]], run.window, run.origin)
-        there, topics = np.unique(columns[DispatchColumn.LANE], return_inverse=True)
-        names = [placed.keys[lane][0] for lane in there.tolist()]
+        there, topics = np.unique(columns[DispatchColumn.PARTITION], return_inverse=True)
+        names = [placed.keys[partition][0] for partition in there.tolist()]
         extra = extra_rows(records, topics, names, kernels, MultiDispatch.USER_TOPICS, lmq=self.lmq)
         found: dict[Key, list[int]] = defaultdict(list)
         for place, (name, number) in enumerate(

@@ -56,7 +56,12 @@ def known_files(store: Store) -> tuple[list[IndexFile], list[Finding]]:
 def _wrong_size(file: StoreFile, length: int) -> Finding:
     start, end = sorted((file.size, length))
     return finding(
-        "IDX-SIZE", path=file.shown, position=start, length=end - start, expected=length, found=file.size
+        "IDX-SIZE",
+        path=file.display_path,
+        position=start,
+        length=end - start,
+        expected=length,
+        found=file.size,
     )
 
 
@@ -68,7 +73,9 @@ def _unknown(file: StoreFile, why: str) -> Iterator[Finding]:
             counted = header is not None and header.index_count > FIRST_ITEM
             holds = counted or not is_zero(source, _HEADER)
     except RmqtoolError as error:
-        yield finding("IDX-UNREADABLE", path=file.shown, position=0, length=file.size, found=str(error))
+        yield finding(
+            "IDX-UNREADABLE", path=file.display_path, position=0, length=file.size, found=str(error)
+        )
         return
     if holds:
-        yield finding("IDX-GEOMETRY", path=file.shown, found=why)
+        yield finding("IDX-GEOMETRY", path=file.display_path, found=why)

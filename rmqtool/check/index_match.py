@@ -160,7 +160,7 @@ class Matcher:
         self._keep_orphans(pieces, orphans.places)
 
     def _give_back(self, pieces: Sequence[Items], places: Bools) -> None:
-        """Items astray at the end, which no record claimed, may be those of the first of the next run."""
+        """Items out of order at the end that no record claimed may be those of the first of the next run."""
         last = pieces[-1]
         own = places[len(places) - len(last) :]
         kept = np.flatnonzero(~(own & last.out_of_order))

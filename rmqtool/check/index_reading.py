@@ -55,7 +55,7 @@ class IndexFile:
     @property
     def path(self) -> str:
         """What findings call it."""
-        return self.file.shown
+        return self.file.display_path
 
     def position(self, number: int) -> int:
         """Byte of an item."""

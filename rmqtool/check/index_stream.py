@@ -35,7 +35,7 @@ _AHEAD = 4096
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Neighbouring items of one file as columns. astray: the offset breaks the ascending order."""
+    """Neighbouring items of one file as columns. out_of_order: the offset breaks the ascending order."""
 
     index: IndexFile
     first: int
@@ -44,7 +44,7 @@ class Items:
     time_diffs: Int32s
     out_of_order: Bools
     order: Ints
-    """ascending: the offset, or that of the item before one that is astray"""
+    """ascending: the offset, or that of the item before one that is out of order"""
     raw: npt.NDArray[Any]
 
     def __len__(self) -> int:

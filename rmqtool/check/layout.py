@@ -62,7 +62,11 @@ def blocked_topics(store: Store, topics: Collection[str]) -> Iterator[Finding]:
 
 
 def _blocked(store: Store, topics: Collection[str]) -> set[str]:
-    return {one.shown for one in store.listing.blocked(topics)} if store.form is StoreForm.STORE else set()
+    return (
+        {one.display_path for one in store.listing.blocked(topics)}
+        if store.form is StoreForm.STORE
+        else set()
+    )
 
 
 def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
@@ -77,9 +81,9 @@ def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
         if store.form is StoreForm.STORE and _foreign(parts):
             inside["/".join(parts[: _foreign(parts)])] += 1
         elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
-            yield finding("DIR-STRAY", path=file.shown, found=file.note)
-        elif file.path not in OWN_FILES and file.shown not in reported:
-            yield finding("DIR-UNKNOWN", path=file.shown, found=file.note)
+            yield finding("DIR-STRAY", path=file.display_path, found=file.note)
+        elif file.path not in OWN_FILES and file.display_path not in reported:
+            yield finding("DIR-UNKNOWN", path=file.display_path, found=file.note)
     for path, count in sorted(inside.items()):
         yield finding("DIR-UNKNOWN", path=escape_name(path), found=f"a directory with {count} files")
 
@@ -122,7 +126,7 @@ def _empty_files(store: Store) -> Iterator[Finding]:
         if file.size == 0 and file.regular:
             yield finding(
                 "DIR-EMPTY-FILE",
-                path=file.shown,
+                path=file.display_path,
                 position=0,
                 length=0,
                 topic=file.topic,
@@ -153,7 +157,7 @@ def _sizes(files: Sequence[StoreFile], size: FileSize) -> Iterator[Finding]:
         start, end = sorted((file.size, expected))
         yield finding(
             "DIR-SIZE",
-            path=file.shown,
+            path=file.display_path,
             position=start,
             physical_offset=_physical(file, start),
             length=end - start,
@@ -180,7 +184,7 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
         if not short:
             yield finding(
                 "DIR-GAP",
-                path=posixpath.join(posixpath.dirname(hole.before.file.shown), f"{hole.start:020d}"),
+                path=posixpath.join(posixpath.dirname(hole.before.file.display_path), f"{hole.start:020d}"),
                 physical_offset=hole.start,
                 length=hole.end - hole.start,
                 expected=hole.start,
@@ -190,12 +194,12 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
         for twin in twins[1:]:
             yield finding(
                 "DIR-TWIN",
-                path=twin.file.shown,
+                path=twin.file.display_path,
                 position=0,
                 physical_offset=twin.base,
                 length=twin.size,
                 expected=twin.base,
-                found=twins[0].file.shown,
+                found=twins[0].file.display_path,
             )
     strangers: set[int] = set()
     for first, second in segments.overlaps():
@@ -204,7 +208,7 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
             strangers.add(second.base)
             yield finding(
                 "DIR-OVERLAP",
-                path=second.file.shown,
+                path=second.file.display_path,
                 position=0,
                 physical_offset=second.base,
                 length=min(first.end, second.end) - second.base,

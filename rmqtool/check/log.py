@@ -139,7 +139,7 @@ def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:
         code = "CL-SHORT"
     return finding(
         code,
-        path=segment.file.shown,
+        path=segment.file.display_path,
         position=event.position,
         physical_offset=segment.base + event.position,
         length=event.length,
@@ -152,7 +152,7 @@ def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:
 def blank_findings(event: Blank, segment: Segment, filled: bool) -> Iterator[Finding]:
     """A filler that does not say how long it is, or (`filled`) is followed by bytes that are not zero."""
     place: dict[str, Any] = {
-        "path": segment.file.shown,
+        "path": segment.file.display_path,
         "position": event.position,
         "physical_offset": segment.base + event.position,
         "length": event.length,
@@ -172,7 +172,7 @@ def tail_finding(event: Tail, segment: Segment) -> Finding | None:
     code = "CL-STALE" if event.content is TailContent.STALE else "CL-TAIL"
     return finding(
         code,
-        path=segment.file.shown,
+        path=segment.file.display_path,
         position=event.position,
         physical_offset=segment.base + event.position,
         length=event.length,

@@ -42,7 +42,7 @@ def lost_end(
     limit = int(near.sum(axis=1).max())
     yield finding(
         "X-LOST",
-        path=last.file.shown,
+        path=last.file.display_path,
         position=end - last.base if end >= last.base else None,
         physical_offset=end,
         length=limit - end,

@@ -77,7 +77,7 @@ class NotCopied:
         self._run = []
         one = finding(
             "DIR-UNREADABLE",
-            path=first.file.shown,
+            path=first.file.display_path,
             position=0,
             physical_offset=first.base,
             length=last.end - first.base,
@@ -99,4 +99,4 @@ def _followers(count: int, last: Segment) -> str:
     if not count:
         return ""
     files = "1 segment that follows" if count == 1 else f"{count} segments that follow"
-    return f", as well as the {files}, up to {last.file.shown}"
+    return f", as well as the {files}, up to {last.file.display_path}"

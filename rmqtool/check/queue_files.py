@@ -98,7 +98,7 @@ class QueueUnits:
     @property
     def path(self) -> str:
         """Directory of the queue, as far as files tell."""
-        return self.files[0].shown.rpartition("/")[0] if self.files else ""
+        return self.files[0].display_path.rpartition("/")[0] if self.files else ""
 
     def parts(self, number: int, *, backwards: bool = False) -> Iterator[tuple[int, Units]]:
         """Units of a file up to its last that is not zero, some at a time: number of the first, units.
@@ -331,5 +331,5 @@ def place_of(queue: QueueUnits, slot: int) -> tuple[str, int]:
     """File and position of a slot."""
     for number in reversed(range(len(queue.files))):
         if queue.first_slot(number) <= slot:
-            return queue.files[number].shown, (slot - queue.first_slot(number)) * queue.dtype.itemsize
+            return queue.files[number].display_path, (slot - queue.first_slot(number)) * queue.dtype.itemsize
     return queue.path, 0

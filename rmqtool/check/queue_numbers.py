@@ -34,9 +34,9 @@ class Misplaced(NamedTuple):
 class _Order:
     """Queue offsets of one queue in log order: the stretch that may go on, and where the order is broken.
 
-    open: rows of `Stretch` without the lane, of one stretch at most. odd: (queue offset, physical offset) of
-    records that do not follow one, or are not followed by one. missing: (queue offset, physical offset
-    before, behind) where exactly one is left out.
+    open: rows of `Stretch` without the partition, of one stretch at most. odd: (queue offset, physical
+    offset) of records that do not follow one, or are not followed by one. missing: (queue offset, physical
+    offset before, behind) where exactly one is left out.
     """
 
     open: Ints = field(default_factory=lambda: np.empty((len(Stretch) - 1, 0), np.int64))
@@ -81,7 +81,7 @@ class QueueNumbers:
         self._orders: dict[tuple[str, int], _Order] = {}
 
     def add(self, key: tuple[str, int], stretches: Ints) -> None:
-        """Records of one topic and queue, in log order: rows of `Stretch` without the lane."""
+        """Records of one topic and queue, in log order: rows of `Stretch` without the partition."""
         if stretches.shape[1]:
             self._orders.setdefault(key, _Order()).add(stretches)
 

@@ -116,7 +116,7 @@ def unreadable_units(queue: QueueUnits) -> Iterator[Finding]:
             queue.whole = False
             yield finding(
                 "DIR-UNREADABLE",
-                path=file.shown,
+                path=file.display_path,
                 position=bad.start,
                 length=bad.length,
                 found=bad.reason,
@@ -156,7 +156,7 @@ def _findings_of(what: str, queue: QueueUnits, file: StoreFile, runs: Iterable[_
     for one in runs:
         yield finding(
             f"{'BCQ' if queue.batch else 'CQ'}-{what}",
-            path=file.shown,
+            path=file.display_path,
             position=one.first * size,
             length=one.length * size,
             physical_offset=one.offset if what == "ORDER" else None,

@@ -176,7 +176,7 @@ class QuickCheck:
         place = segment.base + position
         return finding(
             "CL-OFFSET",
-            path=segment.file.shown,
+            path=segment.file.display_path,
             position=position,
             physical_offset=place,
             length=size,

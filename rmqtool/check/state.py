@@ -74,9 +74,9 @@ def _markers(store: Store) -> Iterator[Finding]:
     for file in store.of_kind(FileKind.ABORT):
         try:
             pid = Abort.parse(read_whole(file))
-            yield finding("CP-ABORT", path=file.shown, found="" if pid is None else f", process {pid}")
+            yield finding("CP-ABORT", path=file.display_path, found="" if pid is None else f", process {pid}")
         except (RmqtoolError, FormatError) as error:
-            yield finding("CP-ABORT", path=file.shown, found=f", {error}")
+            yield finding("CP-ABORT", path=file.display_path, found=f", {error}")
     if any(one.path == "abort" for one in store.directories):
         yield finding("CP-ABORT-DIRECTORY", path="abort")
     held = lock_of(store)
@@ -98,13 +98,13 @@ def _checkpoint(store: Store, log_end: LogEnd | None, *, unclean: bool) -> Itera
     try:
         raw = read_whole(file)
     except RmqtoolError as error:
-        yield finding("CP-UNREADABLE", path=file.shown, found=str(error))
+        yield finding("CP-UNREADABLE", path=file.display_path, found=str(error))
         return
     if file.size != CHECKPOINT_SIZE:
         start, end = sorted((file.size, CHECKPOINT_SIZE))
         yield finding(
             "CP-SIZE",
-            path=file.shown,
+            path=file.display_path,
             position=start,
             length=end - start,
             expected=CHECKPOINT_SIZE,
@@ -112,8 +112,8 @@ def _checkpoint(store: Store, log_end: LogEnd | None, *, unclean: bool) -> Itera
         )
     if any(raw[offset_of(Checkpoint, "reserved") :]):
         first = next(i for i in range(offset_of(Checkpoint, "reserved"), len(raw)) if raw[i])
-        yield finding("CP-REST", path=file.shown, position=first, length=len(raw) - first)
-    for one in _times(file.shown, raw, log_end, unclean=unclean):
+        yield finding("CP-REST", path=file.display_path, position=first, length=len(raw) - first)
+    for one in _times(file.display_path, raw, log_end, unclean=unclean):
         # of a store in use the log was read before its checkpoint
         yield replace(one, severity=Severity.NOTE) if is_live(store) else one
 

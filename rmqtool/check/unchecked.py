@@ -37,9 +37,11 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
     for queue in (queue for kind in QUEUE_KINDS for queue in store.queues(kind) if queue.topic is None):
         for file in (file for file in queue.files if file.size):
             if file.base_offset is None:
-                yield unreadable(file.shown, "not checked: its name does not say where in its queue it lies")
+                yield unreadable(
+                    file.display_path, "not checked: its name does not say where in its queue it lies"
+                )
             elif not queue.is_one:
-                yield unreadable(file.shown, "not checked: nothing tells which queue it belongs to")
+                yield unreadable(file.display_path, "not checked: nothing tells which queue it belongs to")
 
 
 def unchecked_names(store: Store) -> list[str]:

@@ -87,7 +87,7 @@ def misplaced(check: CrossCheck, records: RecordsAt) -> Iterator[Finding]:
 def _end_of(queue: QueueUnits, behind: Behind) -> tuple[str, dict[str, Any]]:
     """Where the first unit is due that a queue has not: in its last file, or in one that is not there."""
     path, position = place_of(queue, queue.next_slot)
-    if position >= max((file.size for file in queue.files if file.shown == path), default=0):
+    if position >= max((file.size for file in queue.files if file.display_path == path), default=0):
         return queue.path, {}
     if queue.batch:
         return path, {"position": position}

@@ -63,7 +63,7 @@ class RecordsAt:
             return None
         row = there.row
         return Found(
-            there.segment.file.shown,
+            there.segment.file.display_path,
             there.position,
             there.text(Field.TOPIC_POSITION).decode("utf-8", "replace"),
             row[Field.QUEUE_ID],
@@ -151,7 +151,7 @@ class UnitCheck:
                 continue
             for index, unit in self._real(queue, number):
                 slot = queue.first_slot(number) + index
-                place = file.shown, index * queue.dtype.itemsize, int(unit["physical_offset"])
+                place = file.display_path, index * queue.dtype.itemsize, int(unit["physical_offset"])
                 facts, beside = self._judge(queue, unit, slot), None
                 if facts is not None:
                     beside = facts.pop("beside", None)

@@ -250,7 +250,7 @@ class Verification:
         """The finding about bytes of a segment that cannot be read."""
         return finding(
             "DIR-UNREADABLE",
-            path=segment.file.shown,
+            path=segment.file.display_path,
             position=lost.position,
             physical_offset=segment.base + lost.position,
             length=lost.length,

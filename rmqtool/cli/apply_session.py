@@ -28,7 +28,7 @@ from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, sa
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.repair.workplace import work_place
 from rmqtool.repair.writeback import begin_writeback
-from rmqtool.store.holding import hold, refuse_if_held
+from rmqtool.store.holding import acquire_store_lock, refuse_if_held
 from rmqtool.store.modes import only_for, readers_of
 from rmqtool.store.names import escape_name
 from rmqtool.store.required import require_root
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 
-def carry_out(context: Context, request: ChangeRequest, options: ChangeOptions) -> ExitCode:
+def apply_session(context: Context, request: ChangeRequest, options: ChangeOptions) -> ExitCode:
     """Plans, prints and, with --apply, does it.
 
     Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed, was not carried
@@ -62,7 +62,7 @@ def carry_out(context: Context, request: ChangeRequest, options: ChangeOptions) 
         for path in work.removed:
             context.console.note(f"{escape_name(path)} was left by a command that was killed: removed")
         if options.in_place and options.apply:
-            with hold(store.root) as held:
+            with acquire_store_lock(store.root) as held:
                 work.adopt_lock(held)
                 reported = bring_back(
                     store.root, str(options.backup), held, Disk(), follow_links=options.follow_links
@@ -211,10 +211,12 @@ def _warn_of_owners(context: Context, store: Store) -> None:
 def _warn_of_names(context: Context, store: Store, planned: Planned) -> None:
     """A snapshot made of hard links is changed with the file itself."""
     written = {one.change.path for one in planned.edits if one.change.action in {Action.WRITE, Action.RESIZE}}
-    found = [one for one in store.files if one.shown in written and os.stat(one.location).st_nlink > 1]
+    found = [one for one in store.files if one.display_path in written and os.stat(one.location).st_nlink > 1]
     for one in found[:1]:
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        context.console.warn(f"{one.shown}{more}: has further names (hard links), which change with it")
+        context.console.warn(
+            f"{one.display_path}{more}: has further names (hard links), which change with it"
+        )
 
 
 def _in_place(

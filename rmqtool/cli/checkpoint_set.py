@@ -62,7 +62,7 @@ def command(
     values are taken as they are; one that is later than the data proves is named. Prints the plan and
     stops, unless --apply.
     """
-    from rmqtool.cli.apply_session import carry_out
+    from rmqtool.cli.apply_session import apply_session
     from rmqtool.cli.checking import check_with
     from rmqtool.cli.proving import proven
     from rmqtool.repair.checkpoint import plan_checkpoint
@@ -96,4 +96,4 @@ def command(
         plan=plan,
         check=lambda opened, planned: check_with(check_checkpoint, context, opened, planned, read),
     )
-    return carry_out(context, request, change)
+    return apply_session(context, request, change)

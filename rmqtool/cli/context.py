@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rmqtool.cli.options import OutputOptions
-    from rmqtool.output.look import Look
     from rmqtool.output.page import Page
     from rmqtool.output.progress import Progress
     from rmqtool.output.rows import Row, Rows
     from rmqtool.output.tablerows import Column
+    from rmqtool.output.text_style import TextStyle
 
 
 def _log() -> None:
@@ -62,11 +62,11 @@ class Context:
         self._bar: Progress | None = None
 
     @property
-    def look(self) -> Look:
+    def text_style(self) -> TextStyle:
         """How text is drawn on standard output."""
-        from rmqtool.output.look import Look
+        from rmqtool.output.text_style import TextStyle
 
-        return Look.of_stdout(color=self.color)
+        return TextStyle.of_stdout(color=self.color)
 
     def rows(
         self,
@@ -84,7 +84,7 @@ class Context:
         if self.format == "table":
             from rmqtool.output.tablerows import TableRows
 
-            return TableRows(self.out, schema, columns, self.look, self.console.closing, banner)
+            return TableRows(self.out, schema, columns, self.text_style, self.console.closing, banner)
         if self.format == "csv":
             from rmqtool.output.csvrows import CsvRows
 
@@ -100,8 +100,8 @@ class Context:
         from rmqtool.output.finding_rows import COLUMNS, CSV_COLUMNS, FindingBlocks
         from rmqtool.output.grid import Column
 
-        if self.format == "table" and self.look.width is not None:
-            return FindingBlocks(self.out, schema, self.look, self.console.closing, stores)
+        if self.format == "table" and self.text_style.width is not None:
+            return FindingBlocks(self.out, schema, self.text_style, self.console.closing, stores)
         names = ["store"] if several else []
         shown = [*map(Column, names), *COLUMNS]
         return self.rows(schema, shown, csv_columns=[*names, *CSV_COLUMNS])
@@ -110,7 +110,7 @@ class Context:
         """Where a command writes what is not a listing, in table form."""
         from rmqtool.output.page import Page
 
-        return Page(self.out, self.look)
+        return Page(self.out, self.text_style)
 
     def document(self, schema: str, content: Mapping[str, Any]) -> None:
         """One JSON object with its schema: the whole result of a command that has no rows.

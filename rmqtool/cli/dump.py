@@ -87,4 +87,4 @@ def _warn_of_dledger(context: Context, opened: Store) -> None:
     if opened.form is not StoreForm.STORE or not opened.segments:
         return
     for file in opened.of_kind(FileKind.DLEDGER_DATA)[:1]:
-        context.console.warn(f"{file.shown}: DLedger data files are not decoded by this release")
+        context.console.warn(f"{file.display_path}: DLedger data files are not decoded by this release")

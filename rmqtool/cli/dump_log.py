@@ -163,5 +163,5 @@ class Dump:
     def _hex(self, offset: int, record: bytes) -> bytes:
         from rmqtool.output.hexview import plain_hex_lines
 
-        look = self._context.look
+        look = self._context.text_style
         return look.encode("\n".join([*plain_hex_lines(record, look, base=offset), "", ""]))

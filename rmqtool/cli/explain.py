@@ -88,7 +88,7 @@ def command(
         found = cause_rows(tally, store_path or "STORE", evidence)
         found += unknown_rows(tally, unknown)
         if context.format == "table":
-            ExplainPage(context.page(), context.look, context.zone).write(found)
+            ExplainPage(context.page(), context.text_style, context.zone).write(found)
         else:
             rows.write_rows(found)
         rows.finish(summary_of(tally, unreadable))

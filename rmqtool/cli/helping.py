@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer.core
 
-from rmqtool.output.look import Look, cells, wrap
 from rmqtool.output.text import color_enabled
+from rmqtool.output.text_style import TextStyle, cells, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,13 +23,13 @@ class HelpPage:
     """Lines of a page of help; drawn for standard output, 80 columns wide in pipes."""
 
     def __init__(self) -> None:
-        self._look = Look.of_stdout(color=color_enabled("auto", sys.stdout))
-        self._width = min(self._look.width or 80, 100)
+        self._text_style = TextStyle.of_stdout(color=color_enabled("auto", sys.stdout))
+        self._width = min(self._text_style.width or 80, 100)
         self._lines: list[str] = []
 
     def heading(self, text: str) -> None:
         """A title behind an empty line."""
-        self._lines += ["", self._look.paint(text, "bold")]
+        self._lines += ["", self._text_style.paint(text, "bold")]
 
     def prose(self, text: str, lead: str = "") -> None:
         """Paragraphs of one line each, or of several as in a docstring."""
@@ -47,11 +47,11 @@ class HelpPage:
         for name, text in rows:
             lead = f"  {name}"
             if cells(lead) > column - 2:
-                self._lines.append(self._look.paint(lead, "cyan"))
+                self._lines.append(self._text_style.paint(lead, "cyan"))
                 self._lines += wrap(text, self._width, " " * column)
                 continue
             first, *more = wrap(text, self._width, " " * column)
-            self._lines += [self._look.paint(lead, "cyan") + first[cells(lead) :], *more]
+            self._lines += [self._text_style.paint(lead, "cyan") + first[cells(lead) :], *more]
 
     def text(self) -> str:
         """The page."""

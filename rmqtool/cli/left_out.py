@@ -62,7 +62,7 @@ def beside_tables(store: Store, context: Context) -> list[Row]:
     return [
         *unlisted(store, context),
         *undecoded_beside_log(store, context),
-        *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
+        *(unreadable(one.display_path, "is not decoded by this release") for one in dledger),
     ]
 
 
@@ -83,7 +83,7 @@ def undecoded_beside_log(store: Store, context: Context) -> list[Row]:
     found = unopened(strange, context)
     for file in strange:
         if file.regular:
-            row = unreadable(file.shown, f"is not a segment: {file.note}", 0, file.size)
+            row = unreadable(file.display_path, f"is not a segment: {file.note}", 0, file.size)
             context.console.warn(f"{row['path']}: {row['error']}")
             found.append(row)
     return found

@@ -77,7 +77,7 @@ def _draw(context: Context, found: SegmentMap) -> None:
     from rmqtool.report.terminal import Drawing
 
     page = context.page()
-    Drawing(page, context.look, found, page.width or 80).write()
+    Drawing(page, context.text_style, found, page.width or 80).write()
     page.close()
     context.console.closing({"type": "summary", **_counted(found)})
 

@@ -73,7 +73,7 @@ def invocation_of(named: str, options: tuple[str, ...], release: str | None, ope
     from rmqtool.recovery.advice import Invocation
     from rmqtool.store.coverage import dead_links
 
-    links = {file.shown: (file.location, target) for file, target in dead_links(opened)}
+    links = {file.display_path: (file.location, target) for file, target in dead_links(opened)}
     return Invocation(named, options, release, stopped_journal(opened), links)
 
 

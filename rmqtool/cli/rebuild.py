@@ -67,7 +67,7 @@ def command(
     --apply.
     Exit code 1 says that the plan has changes or that the log is damaged, 3 that bytes could not be read.
     """
-    from rmqtool.cli.apply_session import carry_out
+    from rmqtool.cli.apply_session import apply_session
     from rmqtool.cli.checking import check_with
     from rmqtool.repair.prove.built import check_rebuild
     from rmqtool.repair.rebuild import rebuild
@@ -101,5 +101,5 @@ def command(
         reported=lambda: summary_of(found[-1]),
         check=lambda opened, planned: check_with(check_rebuild, context, opened, planned, read),
     )
-    code = carry_out(context, request, change)
+    code = apply_session(context, request, change)
     return worst([code, exit_code_of(found[-1])])

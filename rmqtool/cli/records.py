@@ -105,7 +105,7 @@ class RecordOut:
     def _write_bytes(self, batch: pa.RecordBatch) -> None:
         from rmqtool.output.hexview import plain_hex_lines
 
-        out, look = self._context.out, self._context.look
+        out, look = self._context.out, self._context.text_style
         pairs = zip(batch["physical_offset"].to_pylist(), batch["record"].to_pylist(), strict=True)
         for offset, record in pairs:
             if self._context.format == "raw":

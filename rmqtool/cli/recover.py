@@ -94,7 +94,7 @@ def command(
     the store itself (--in-place --backup), which rmqtool undo takes back. The exit code is 1 even then where
     messages may stand at other queue offsets than before, or a start would still do harm: the plan says so.
     """
-    from rmqtool.cli.apply_session import carry_out
+    from rmqtool.cli.apply_session import apply_session
     from rmqtool.store.names import escape_name
 
     context = Context(output)
@@ -118,7 +118,7 @@ def command(
         keeps_evidence=True,
         check=lambda opened, planned: _check(context, opened, planned, read),
     )
-    return carry_out(context, request, change)
+    return apply_session(context, request, change)
 
 
 def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions) -> Checked:

@@ -65,7 +65,7 @@ class Shown:
         else:
             from rmqtool.output.hexview import plain_hex_lines
 
-            look = context.look
+            look = context.text_style
             lines = plain_hex_lines(record.raw, look, base=record.physical_offset)
             context.out.write(look.encode("\n".join([*lines, ""])))
         context.out.flush()
@@ -80,7 +80,7 @@ class Shown:
             from rmqtool.output.record_page import RecordPage
 
             most = None if self._bodies.body not in {None, "none"} else _FIRST_BYTES
-            RecordPage(context.page(), context.look, context.zone).write(reported, fields.raw, most)
+            RecordPage(context.page(), context.text_style, context.zone).write(reported, fields.raw, most)
         else:
             self._write_rows(reported)
 
@@ -206,7 +206,7 @@ class Shown:
             return {} if place is None else {"physical_offset": place.physical_offset}
         start = place.start if self._record is not None else place.position
         reported: Row = {
-            "path": place.segment.file.shown,
+            "path": place.segment.file.display_path,
             "segment": place.segment.base,
             "position": start,
             "physical_offset": place.segment.base + start,

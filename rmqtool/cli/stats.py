@@ -198,7 +198,7 @@ def _plot(context: Context, store: Store, names: list[str], rows: list[dict[str,
     shown = [row for row in rows if value in row]
     if not shown:
         return
-    look = context.look
+    look = context.text_style
     if plot != DRAWN:
         from rmqtool.output.bars_file import MOST, write_picture
         from rmqtool.store.modes import only_for, readers_of

@@ -62,7 +62,7 @@ def command(
     when a process holds the store.
     """
     from rmqtool.repair.undo import plan_undo, undo
-    from rmqtool.store.holding import hold, refuse_if_held
+    from rmqtool.store.holding import acquire_store_lock, refuse_if_held
 
     context = Context(output)
     plan = plan_undo(journal, follow_links=follow_links)
@@ -70,7 +70,7 @@ def command(
     if not apply or plan.nothing:
         _show(context, plan, applied=False)
         return ExitCode.OK if plan.nothing else ExitCode.DAMAGE
-    with hold(plan.journal.store) as held:
+    with acquire_store_lock(plan.journal.store) as held:
         plan = plan_undo(journal, follow_links=follow_links)
         if plan.changed and not partial:
             _show(context, plan, applied=False)

@@ -65,7 +65,8 @@ class StoreEvidence:
         ends = ["/".join(parts[-count:]) for count in range(min(4, len(parts)), 0, -1)]
         known = next((file for end in ends if (file := self._store.file(end))), None)
         if known is not None:
-            yield f"{known.shown} is there: {known.kind}, {known.size} bytes, {known.disk_bytes} on disk"
+            sizes = f"{known.size} bytes, {known.disk_bytes} on disk"
+            yield f"{known.display_path} is there: {known.kind}, {sizes}"
         elif len(parts) > 1:
             yield f"{escape_name(ends[-2])} is not in the store now"
 
@@ -101,7 +102,7 @@ def _questions(values: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _what(place: Place) -> str:
-    where = "" if place.segment is None else f"{place.segment.file.shown} position {place.position}"
+    where = "" if place.segment is None else f"{place.segment.file.display_path} position {place.position}"
     if place.what is What.NO_FILE:
         return "no commit log file holds it"
     if place.is_record:

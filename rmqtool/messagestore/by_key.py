@@ -12,7 +12,7 @@ from formats.index import Item, item_position, key_hash, slot_position
 from formats.primitives import Flat
 from rmqtool.errors import UsageError, VanishedError
 from rmqtool.messagestore.held_files import HeldFiles, cut
-from rmqtool.messagestore.keys_at_hand import MOST, KeysAtHand
+from rmqtool.messagestore.mapped_keys import MOST, MappedKeys
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.index import ITEM, SLOT
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.index_files import IndexFile
     from rmqtool.broker.mapped_files import MappedFiles
-    from rmqtool.messagestore.at_hand import AtHand
     from rmqtool.messagestore.dispatching import Dispatching, Index
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.messagestore.mapped_pulls import MappedPulls
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import Window
     from rmqtool.store.writing import Folder
@@ -107,15 +107,17 @@ class KeyReader:
         root: Folder,
         log: LogReader,
         of_log: MappedFiles,
-        at_hand: AtHand,
+        mapped_pulls: MappedPulls,
         dispatching: Dispatching,
         index: Index | None,
         kernels: Kernels,
     ) -> None:
         self._log, self._dispatching, self._index = log, dispatching, index
         self._held = HeldFiles(root.at, MOST)
-        self._at_hand = KeysAtHand(self._held, log, of_log, at_hand, dispatching, index, kernels.lookup)
-        self.find_at_hand = self._at_hand.find
+        self._mapped_keys = MappedKeys(
+            self._held, log, of_log, mapped_pulls, dispatching, index, kernels.lookup
+        )
+        self.find_mapped = self._mapped_keys.find
         """as `find`, None where that takes more than a look"""
 
     def find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
@@ -123,12 +125,12 @@ class KeyReader:
 
         Raises `UsageError` without an index, `StoreIOError`, `UnreadableError`.
         """
-        found = self._at_hand.find(topic, key, limit, begin, end)
+        found = self._mapped_keys.find(topic, key, limit, begin, end)
         return self._followed(topic, key, limit, begin, end) if found is None else found
 
     def _followed(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         """As `find`, one record after the other."""
-        return self._held.settled(lambda: self._find(topic, key, limit, begin, end))
+        return self._held.retried(lambda: self._find(topic, key, limit, begin, end))
 
     def _find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         found: list[StoredMessage] = []
@@ -149,10 +151,10 @@ class KeyReader:
     ) -> dict[str, list[StoredMessage]]:
         """As `find` for each of many keys, together as far as they are at hand."""
         names = list(dict.fromkeys(keys))
-        at_hand = self._at_hand.find_each(topic, names, limit, begin, end)
+        mapped = self._mapped_keys.find_each(topic, names, limit, begin, end)
         return {
             key: self._followed(topic, key, limit, begin, end) if mine is None else mine
-            for key, mine in zip(names, at_hand, strict=True)
+            for key, mine in zip(names, mapped, strict=True)
         }
 
     def _offsets(self, value: int) -> Iterator[int]:
@@ -185,10 +187,10 @@ class KeyReader:
 
     def forget(self, path: str) -> None:
         """An index file or a segment is gone."""
-        self._at_hand.forget()
+        self._mapped_keys.forget()
         self._held.release(path)
 
     def close(self) -> None:
         """Lets go of all files."""
-        self._at_hand.forget()
+        self._mapped_keys.forget()
         self._held.close()

@@ -224,11 +224,11 @@ class Dispatching:
             self._kernels.walk(window, 0, position, size, base, int(Check.TEXT), rows, status)
             return window
 
-        window = self._log.settled(walked, (self._taken,))
+        window = self._log.retried(walked, (self._taken,))
         count, at, stop, expected = status[: Status.EXPECTED + 1].tolist()
         if count:
             run = Records(rows[:count], window, position)
-            self._log.unspoiled(lambda: self._start.dispatcher.take(run, base), self._taken)
+            self._log.without_fault(lambda: self._start.dispatcher.take(run, base), self._taken)
             self.timestamp = int(rows[count - 1, Field.STORE_TIMESTAMP])
         self._taken, self._need = base + at, 0
         if stop in {Stop.BLANK, Stop.END, Stop.SHORT}:

@@ -63,7 +63,7 @@ class HeldFile(StoreFile):
 
     def open(self, mode: OpenMode = "auto") -> ByteSource:
         """See `StoreFile.open`."""
-        return open_held(self.location, mode, name=self.shown, sparse=self.disk_bytes < self.size)
+        return open_held(self.location, mode, name=self.display_path, sparse=self.disk_bytes < self.size)
 
 
 def held_store(store: Store, at: Callable[[str], str]) -> Store:
@@ -92,7 +92,7 @@ def data_behind(path: str, position: int, *, name: str) -> list[tuple[int, int]]
 class HeldFiles:
     """Files that stay mapped for reading, the `most` used last. Windows stay good while they are referenced.
 
-    What another process cuts under a mapping shows zeros there, and shortens what is read later: `settled`
+    What another process cuts under a mapping shows zeros there, and shortens what is read later: `retried`
     repeats the work then, and whoever misses bytes raises `cut`. at: gives a path into a held directory.
     """
 
@@ -100,7 +100,7 @@ class HeldFiles:
         self._at, self._most = at, most
         self._sources: OrderedDict[str, ByteSource] = OrderedDict()
         self._guard = threading.Lock()
-        self._spoils = 0
+        self._faults = 0
         """mappings that have shown zeros so far"""
 
     def window(self, path: str, position: int, length: int) -> Window:
@@ -121,7 +121,7 @@ class HeldFiles:
             if not mapped:
                 return found
             with self._guard:
-                self._spoils += source.had_fault()
+                self._faults += source.had_fault()
             if source.zero_copy:
                 return found
 
@@ -142,42 +142,42 @@ class HeldFiles:
         with self._guard:
             return self._source(path).size
 
-    def settled(self, work: Callable[[], Made], paths: Iterable[str] | None = None) -> Made:
+    def retried(self, work: Callable[[], Made], paths: Iterable[str] | None = None) -> Made:
         """What `work` makes of windows of some files, all by default.
 
         It is made again where one of them showed zeros meanwhile, and also where `work` raised an error over
         them; from then on that one is copied.
         """
         while True:
-            before = self._spoils
+            before = self._faults
             try:
                 made = work()
             except RmqtoolError:
-                if not self._spoiled(paths) and before == self._spoils:
+                if not self._had_fault(paths) and before == self._faults:
                     raise
                 continue
-            if not self._spoiled(paths) and before == self._spoils:
+            if not self._had_fault(paths) and before == self._faults:
                 return made
 
-    def unspoiled(self, work: Callable[[], object], path: str) -> bool:
+    def without_fault(self, work: Callable[[], object], path: str) -> bool:
         """Does `work` once; whether no window of a file showed zeros meanwhile. Errors over them are none."""
-        before = self._spoils
+        before = self._faults
         try:
             work()
         except RmqtoolError:
-            if not self._spoiled([path]) and before == self._spoils:
+            if not self._had_fault([path]) and before == self._faults:
                 raise
             return False
-        return not self._spoiled([path]) and before == self._spoils
+        return not self._had_fault([path]) and before == self._faults
 
-    def _spoiled(self, paths: Iterable[str] | None) -> bool:
+    def _had_fault(self, paths: Iterable[str] | None) -> bool:
         with self._guard:
             sources, found = self._sources, 0
             for one in sources if paths is None else paths:
                 source = sources.get(one)
                 if source is not None and source.had_fault():
                     found += 1
-            self._spoils += found
+            self._faults += found
         return found > 0
 
     def _source(self, path: str) -> ByteSource:

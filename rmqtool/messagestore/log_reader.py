@@ -37,7 +37,7 @@ class LogReader:
     """What `broker.get_message` asks of a log, of one that grows.
 
     Windows stay good as long as they are referenced, whatever becomes of their segment, but for zeros in the
-    place of what another process cuts: `copy`, `copies` and `settled` never give those.
+    place of what another process cuts: `copy`, `copies` and `retried` never give those.
     """
 
     def __init__(self, at: Callable[[str], str], log: MappedFiles) -> None:
@@ -110,23 +110,23 @@ class LogReader:
             raise cut(file.path)
         return found
 
-    def settled(self, work: Callable[[], Made], places: Iterable[int] | None = None) -> Made:
-        """See `HeldFiles.settled`; `places` are physical offsets in the segments that `work` reads."""
+    def retried(self, work: Callable[[], Made], places: Iterable[int] | None = None) -> Made:
+        """See `HeldFiles.retried`; `places` are physical offsets in the segments that `work` reads."""
         if places is None:
-            return self._held.settled(work)
+            return self._held.retried(work)
         files = map(self._file, places)
-        return self._held.settled(work, {one.path for one in files if one is not None})
+        return self._held.retried(work, {one.path for one in files if one is not None})
 
-    def unspoiled(self, work: Callable[[], object], physical_offset: int) -> None:
+    def without_fault(self, work: Callable[[], object], physical_offset: int) -> None:
         """Does what cannot be repeated with windows of one segment. Raises as `read` if one showed zeros."""
         file = self._file(physical_offset)
-        if file is not None and not self._held.unspoiled(work, file.path):
+        if file is not None and not self._held.without_fault(work, file.path):
             raise cut(file.path)
 
     def copies(self, delivered: Sequence[Delivered]) -> list[bytes]:
         """The bytes of `records`. Raises as `read`."""
         places = (delivered.base,) if isinstance(delivered, Run) else [one[1] for one in delivered]
-        return self.settled(lambda: list(map(bytes, self.records(delivered))), places)
+        return self.retried(lambda: list(map(bytes, self.records(delivered))), places)
 
     def records(self, delivered: Sequence[Delivered]) -> list[memoryview]:
         """The records that are there as a whole, nothing copied. Raises as `read`."""
@@ -179,7 +179,7 @@ class LogReader:
 
         Raises as `read`.
         """
-        return self.settled(lambda: RecordCursor(self).record(physical_offset), (physical_offset,))
+        return self.retried(lambda: RecordCursor(self).record(physical_offset), (physical_offset,))
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
         """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
@@ -208,7 +208,7 @@ class LogReader:
 
 
 class RecordCursor:
-    """Looks at one record after the other, for work that is `settled`: the segment used last is at hand."""
+    """Looks at one record after the other, for work that is `retried`: the segment used last is at hand."""
 
     def __init__(self, log: LogReader) -> None:
         self._log, self._begin, self._data = log, 0, memoryview(b"")

@@ -30,7 +30,7 @@ from rmqtool.recovery.truncation import lost_parts
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config_json import TopicConfig
-from rmqtool.store.holding import Held, hold
+from rmqtool.store.holding import Held, acquire_store_lock
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 from rmqtool.store.partial import refuse_partial
@@ -101,7 +101,7 @@ def start_store(
     """
     places = stack.enter_context(open_places(root, settings.config))
     refuse_odd_places(str(root), places.held)
-    held = stack.enter_context(hold(root))
+    held = stack.enter_context(acquire_store_lock(root))
     store = Store.open(root, commitlog_roots=places.elsewhere(root), config=settings.config)
     refuse_partial(store)
     places.check(store)

@@ -86,7 +86,7 @@ class ReadLog(Protocol):
         """The record that begins there."""
         ...
 
-    def settled(self, work: Callable[[], Made]) -> Made:
+    def retried(self, work: Callable[[], Made]) -> Made:
         """Does what reads windows."""
         ...
 
@@ -225,7 +225,7 @@ class Reader(ABC):
 
         Nothing is left out for its size or its age, as a pull would.
         """
-        return self._log.settled(lambda: self._table(topic, queue_id, offset, limit, columns))
+        return self._log.retried(lambda: self._table(topic, queue_id, offset, limit, columns))
 
     def _table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:
         import pyarrow as pa

@@ -13,7 +13,6 @@ from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
-from rmqtool.messagestore.at_hand import AtHand
 from rmqtool.messagestore.background import Background
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -21,6 +20,7 @@ from rmqtool.messagestore.expiry import Expiry
 from rmqtool.messagestore.flushing import Flusher
 from rmqtool.messagestore.loading import Loader
 from rmqtool.messagestore.log_reader import LogReader
+from rmqtool.messagestore.mapped_pulls import MappedPulls
 from rmqtool.messagestore.memory.keys import MemoryKeys
 from rmqtool.messagestore.memory.log import MemoryLog
 from rmqtool.messagestore.memory.reading import MemoryReader
@@ -167,7 +167,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             kernels,
             reads_slave=settings.reads_slave,
         )
-        self._at_hand = AtHand(
+        self._mapped_pulls = MappedPulls(
             folder.at,
             reader,
             start,
@@ -178,7 +178,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             kernels,
         )
         self._keys = KeyReader(
-            folder, reader, start.log, self._at_hand, self._dispatching, opened.index, kernels
+            folder, reader, start.log, self._mapped_pulls, self._dispatching, opened.index, kernels
         )
         self._memory_keys = MemoryKeys(self._keys, memory)
         self._reader = RoutedReader(stored, MemoryReader(memory, settings.limits), self.topics)
@@ -198,7 +198,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._services = Services(self._engine(maker, reader, clock))
         self._why_closed: str | None = None
         self._closing = threading.Lock()
-        for one in (units, self._at_hand, self._keys, reader):
+        for one in (units, self._mapped_pulls, self._keys, reader):
             stack.callback(one.close)
         self._state.mark_lock()
         self._state.begin()
@@ -230,7 +230,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
 
     def _forget(self, path: str) -> None:
         """A segment, a queue file or an index file is gone."""
-        self._at_hand.forget(path)
+        self._mapped_pulls.forget(path)
         self._keys.forget(path)
 
     def _engine(self, maker: RecordMaker, reader: LogReader, clock: Callable[[], int]) -> Engine:
@@ -370,9 +370,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         cuts behind this call is zeros in it.
         """
         if tags is None and wait is None and self._why_closed is None:
-            at_hand = self._at_hand.pull(topic, queue_id, offset, limit)
-            if at_hand is not None:
-                return at_hand
+            mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit)
+            if mapped is not None:
+                return mapped
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.raw(topic, queue_id, offset, limit, wanted)
@@ -424,9 +424,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         """
         memory = self.topics.memory
         if isinstance(key, str) and self._why_closed is None and topic not in memory:
-            at_hand = self._keys.find_at_hand(topic, key, limit, begin, end)
-            if at_hand is not None:
-                return at_hand
+            mapped = self._keys.find_mapped(topic, key, limit, begin, end)
+            if mapped is not None:
+                return mapped
         self._ready(topic, 0, 0, None)
         keys = self._memory_keys if topic in memory else self._keys
         if isinstance(key, str):

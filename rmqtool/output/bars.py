@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.look import cells, fit, wrap
 from rmqtool.output.text import safe
+from rmqtool.output.text_style import cells, fit, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rmqtool.output.look import Look
+    from rmqtool.output.text_style import TextStyle
     from rmqtool.output.times import Zone
 
 _NAMES = ("topic", "queue_id", "tags", "host", "kind", "path", "group")
@@ -65,13 +65,13 @@ def _over_time(
     )
 
 
-def drawn(bars: Bars, look: Look) -> Iterator[str]:
+def drawn(bars: Bars, text_style: TextStyle) -> Iterator[str]:
     """Lines for a terminal; none is longer than it is wide, unless a name is."""
-    yield from wrap(bars.title, look.width)
+    yield from wrap(bars.title, text_style.width)
     if bars.times is not None:
-        yield from _columns(bars, look)
+        yield from _columns(bars, text_style)
         return
-    width = look.width or _WIDTH
+    width = text_style.width or _WIDTH
     numbers = [f"{value:,}" for value in bars.values]
     right = max(map(cells, numbers), default=0)
     left = max((cells(name) for name in bars.names), default=0)
@@ -79,30 +79,30 @@ def drawn(bars: Bars, look: Look) -> Iterator[str]:
     room = width - right - 1 - (2 if own_line else left + 1)
     largest = max(bars.values, default=0)
     for name, value, number in zip(bars.names, bars.values, numbers, strict=True):
-        bar = fit(_bar(value, largest, room, look), room)
+        bar = fit(_bar(value, largest, room, text_style), room)
         if own_line:
-            yield look.paint(name, "cyan")
-        lead = "  " if own_line else f"{look.paint(fit(name, left), 'cyan')} "
+            yield text_style.paint(name, "cyan")
+        lead = "  " if own_line else f"{text_style.paint(fit(name, left), 'cyan')} "
         yield f"{lead}{bar} {fit(number, right, right=True)}"
 
 
-def most_columns(look: Look) -> int:
+def most_columns(text_style: TextStyle) -> int:
     """Bars of a plot over time that there is room for."""
-    return max((look.width or _WIDTH) - 14, _SHORTEST)
+    return max((text_style.width or _WIDTH) - 14, _SHORTEST)
 
 
-def _bar(value: int, largest: int, room: int, look: Look) -> str:
+def _bar(value: int, largest: int, room: int, text_style: TextStyle) -> str:
     """Exact to an eighth of a column; a value that is not zero is seen."""
     eighths = max(value * room * 8 // largest, 1) if value > 0 else 0
-    if not _draws_blocks(look):
+    if not _draws_blocks(text_style):
         return "#" * -(-eighths // 8)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def _columns(bars: Bars, look: Look) -> Iterator[str]:
+def _columns(bars: Bars, text_style: TextStyle) -> Iterator[str]:
     """A column for each value, a scale at the left, and where the time begins and ends."""
     largest = max(bars.values, default=0)
-    each = max(most_columns(look) // max(len(bars.values), 1), 1)
+    each = max(most_columns(text_style) // max(len(bars.values), 1), 1)
     each = min(each, 6)
     for row in range(_HEIGHT, 0, -1):
         scale = f"{largest:,}" if row == _HEIGHT else ""
@@ -110,7 +110,7 @@ def _columns(bars: Bars, look: Look) -> Iterator[str]:
         for value in bars.values:
             eighths = max(value * _HEIGHT * 8 // largest, 1) if value > 0 else 0
             part = min(max(eighths - (row - 1) * 8, 0), 8)
-            mark = _RISING[part] if _draws_blocks(look) else "#" if part else " "
+            mark = _RISING[part] if _draws_blocks(text_style) else "#" if part else " "
             line += mark * max(each - 1, 1) + " " * (each > 1)
         yield f"{fit(scale, 12, right=True)} |{line.rstrip()}"
     room = each * len(bars.values)
@@ -121,5 +121,5 @@ def _columns(bars: Bars, look: Look) -> Iterator[str]:
         yield " " * 14 + f"to {last}"
 
 
-def _draws_blocks(look: Look) -> bool:
-    return look.encode("█") == "█".encode()
+def _draws_blocks(text_style: TextStyle) -> bool:
+    return text_style.encode("█") == "█".encode()

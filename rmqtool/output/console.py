@@ -71,7 +71,7 @@ class Console:
 
     def _line(self, text: str, lead: str = "") -> None:
         """A text in as many lines as the terminal takes, in pipes in one."""
-        from rmqtool.output.look import terminal_size, wrap
+        from rmqtool.output.text_style import terminal_size, wrap
 
         size = terminal_size(sys.stderr)
         self._write("\n".join(wrap(safe(hide(text)), size and size[0], lead)))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.look import fit
 from rmqtool.output.text import safe
+from rmqtool.output.text_style import fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rmqtool.output.look import Look
     from rmqtool.output.page import Page
+    from rmqtool.output.text_style import TextStyle
     from rmqtool.output.times import Zone
 
 Row = dict[str, Any]
@@ -27,11 +27,11 @@ _LABEL = 10
 class ExplainPage:
     """Writes the rows of `rmqtool explain`."""
 
-    def __init__(self, page: Page, look: Look, zone: Zone) -> None:
+    def __init__(self, page: Page, text_style: TextStyle, zone: Zone) -> None:
         self._page = page
-        self._look = look
+        self._text_style = text_style
         self._zone = zone
-        self._width = min(look.width or _WIDTH, _WIDTH)
+        self._width = min(text_style.width or _WIDTH, _WIDTH)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Causes in full, then normal ones in short when there are many, then lines without explanation."""
@@ -82,7 +82,7 @@ class ExplainPage:
         return f"{times}  {self._zone.iso(first)}{until}"
 
     def _part(self, label: str, texts: Iterable[str]) -> None:
-        name = self._look.paint(fit(label, _LABEL), "cyan")
+        name = self._text_style.paint(fit(label, _LABEL), "cyan")
         for text in texts:
             if not text:
                 continue

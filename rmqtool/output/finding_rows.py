@@ -8,16 +8,16 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.grid import ABSENT, Column
-from rmqtool.output.look import wrap
 from rmqtool.output.rows import Rows
 from rmqtool.output.text import safe
+from rmqtool.output.text_style import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rmqtool.output.look import Look
     from rmqtool.output.rows import Row, Summary
     from rmqtool.output.stream import ByteOut
+    from rmqtool.output.text_style import TextStyle
 
 COLUMNS = (
     Column("severity", style="yellow"),
@@ -44,12 +44,12 @@ class FindingBlocks(Rows):
         self,
         out: ByteOut,
         schema: str,
-        look: Look,
+        text_style: TextStyle,
         closing: Callable[[Mapping[str, Any]], None],
         stores: Sequence[str],
     ) -> None:
         super().__init__(out, schema)
-        self._look = look
+        self._text_style = text_style
         self._closing = closing
         self._stores = stores
         self._begun = False
@@ -61,22 +61,22 @@ class FindingBlocks(Rows):
             self._begun = True
             severity, style = row["severity"], _STYLES.get(row["severity"], "")
             head = f"{severity:<7}  {row['code']}  "
-            first, *more = wrap(safe(_place(row)), self._look.width, " " * len(head))
-            self._line(self._look.paint(head, style) + first[len(head) :])
-            for line in [*more, *wrap(safe(row["message"]), self._look.width, "    ")]:
+            first, *more = wrap(safe(_place(row)), self._text_style.width, " " * len(head))
+            self._line(self._text_style.paint(head, style) + first[len(head) :])
+            for line in [*more, *wrap(safe(row["message"]), self._text_style.width, "    ")]:
                 self._line(line)
             for line in (
-                wrap(safe(hint_for(row, self._store_of(row))), self._look.width, "  → ")
+                wrap(safe(hint_for(row, self._store_of(row))), self._text_style.width, "  → ")
                 if row["hint"]
                 else ()
             ):
-                self._line(self._look.paint(line, "dim"))
+                self._line(self._text_style.paint(line, "dim"))
 
     def _store_of(self, row: Row) -> str | None:
         return row.get("store") or (self._stores[0] if len(self._stores) == 1 else None)
 
     def _line(self, text: str) -> None:
-        self.out.write(self._look.encode(text + "\n"))
+        self.out.write(self._text_style.encode(text + "\n"))
 
     def _close(self, summary: Summary) -> None:
         if self._begun:

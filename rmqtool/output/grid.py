@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.look import cells, fit, shrink, wrap
 from rmqtool.output.text import safe
+from rmqtool.output.text_style import cells, fit, shrink, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rmqtool.output.look import Look
+    from rmqtool.output.text_style import TextStyle
     from rmqtool.output.times import Zone
 
 READABLE = 16
@@ -66,9 +66,11 @@ class Column:
 class Grid:
     """Columns with settled widths; those that find no room are left out, which the caller says."""
 
-    def __init__(self, columns: Sequence[Column], sample: Iterable[Sequence[str]], look: Look) -> None:
+    def __init__(
+        self, columns: Sequence[Column], sample: Iterable[Sequence[str]], text_style: TextStyle
+    ) -> None:
         self._columns = columns
-        self._look = look
+        self._text_style = text_style
         self._natural = [max(cells(column.heading), column.width) for column in columns]
         for row in sample:
             self._natural = [max(width, cells(text)) for width, text in zip(self._natural, row, strict=True)]
@@ -81,12 +83,12 @@ class Grid:
 
     def said(self) -> list[str]:
         """What a reader must know of `left_out`, in lines that fit."""
-        text = f"left out at {self._look.width} columns: {', '.join(self.left_out)}"
-        return wrap(text, self._look.width) if self.left_out else []
+        text = f"left out at {self._text_style.width} columns: {', '.join(self.left_out)}"
+        return wrap(text, self._text_style.width) if self.left_out else []
 
     def takes(self, texts: Sequence[str]) -> bool:
         """Whether a row fits; else the widths are settled again, and `left_out` may have changed."""
-        if self._look.width is None:
+        if self._text_style.width is None:
             return True
         wide = [
             place
@@ -102,7 +104,7 @@ class Grid:
     def _settle(self) -> None:
         self._widths = list(self._natural)
         self._shown = list(range(len(self._columns)))
-        room = self._look.width
+        room = self._text_style.width
         if room is None:
             return
         while self._total() > room and self._needed() > room:
@@ -158,9 +160,9 @@ class Grid:
         parts = []
         for place in self._shown:
             column, width = self._columns[place], self._widths[place]
-            bounded = column.shrinks and self._look.width is not None
+            bounded = column.shrinks and self._text_style.width is not None
             shown = shrink(texts[place], width) if bounded else texts[place]
             if place != self._shown[-1] or column.right:
                 shown = fit(shown, width, right=column.right)
-            parts.append(self._look.paint(shown, style(column)))
+            parts.append(self._text_style.paint(shown, style(column)))
         return _GUTTER.join(parts)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.output.look import cells, fit
 from rmqtool.output.text import safe
+from rmqtool.output.text_style import cells, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rmqtool.output.look import Look
+    from rmqtool.output.text_style import TextStyle
 
 SHORT = 8
 """a field of at most so many bytes has them on the line of its name"""
@@ -41,7 +41,7 @@ class HexField:
 
 
 def hex_lines(
-    data: bytes, fields: Iterable[HexField], look: Look, *, base: int = 0, most: int | None = 256
+    data: bytes, fields: Iterable[HexField], text_style: TextStyle, *, base: int = 0, most: int | None = 256
 ) -> Iterator[str]:
     """Lines of at most 80 columns: offset, bytes, name, meaning.
 
@@ -49,13 +49,13 @@ def hex_lines(
     counted, not shown. Bytes that no field claims, also behind the last, appear as "unclaimed".
     """
     for number, field in enumerate(_gapless(len(data), fields)):
-        yield from _field_lines(data, field, look, _TONES[number % len(_TONES)], base, most)
+        yield from _field_lines(data, field, text_style, _TONES[number % len(_TONES)], base, most)
 
 
-def plain_hex_lines(data: bytes, look: Look, *, base: int = 0) -> Iterator[str]:
+def plain_hex_lines(data: bytes, text_style: TextStyle, *, base: int = 0) -> Iterator[str]:
     """A plain dump, 16 bytes a line with the printable ASCII beside them."""
     for start in range(0, len(data), WIDE):
-        yield _wide_line(data[start : start + WIDE], base + start, look, "")
+        yield _wide_line(data[start : start + WIDE], base + start, text_style, "")
 
 
 def _gapless(size: int, fields: Iterable[HexField]) -> Iterator[HexField]:
@@ -70,15 +70,15 @@ def _gapless(size: int, fields: Iterable[HexField]) -> Iterator[HexField]:
 
 
 def _field_lines(
-    data: bytes, field: HexField, look: Look, tone: str, base: int, most: int | None
+    data: bytes, field: HexField, text_style: TextStyle, tone: str, base: int, most: int | None
 ) -> Iterator[str]:
     piece = data[field.start : field.start + field.length]
     short = len(piece) <= SHORT
     digits = " ".join(["--"] * len(piece)) if field.hidden else piece.hex(" ")
     shown = digits if short else f"{len(piece):,} bytes"
-    name = look.paint(fit(safe(field.name), _NAME), "bold")
-    offset = _offset(base + field.start, look)
-    bytes_column = look.paint(fit(shown, _HEX_SHORT), tone)
+    name = text_style.paint(fit(safe(field.name), _NAME), "bold")
+    offset = _offset(base + field.start, text_style)
+    bytes_column = text_style.paint(fit(shown, _HEX_SHORT), tone)
     meaning = safe(field.meaning)
     taken = _BEFORE_NAME + max(_NAME, cells(safe(field.name))) + 2
     if not meaning or taken + cells(meaning) <= _LINE:
@@ -91,15 +91,17 @@ def _field_lines(
         return
     bound = len(piece) if most is None else min(most, len(piece))
     for start in range(0, bound, WIDE):
-        yield _wide_line(piece[start : min(start + WIDE, bound)], base + field.start + start, look, tone)
+        yield _wide_line(
+            piece[start : min(start + WIDE, bound)], base + field.start + start, text_style, tone
+        )
     if bound < len(piece):
         yield f"{' ' * 10}  … {len(piece) - bound:,} more bytes"
 
 
-def _wide_line(piece: bytes, offset: int, look: Look, tone: str) -> str:
+def _wide_line(piece: bytes, offset: int, text_style: TextStyle, tone: str) -> str:
     drawn = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in piece)
-    return f"{_offset(offset, look)}  {look.paint(fit(piece.hex(' '), _HEX_WIDE), tone)}  {drawn}"
+    return f"{_offset(offset, text_style)}  {text_style.paint(fit(piece.hex(' '), _HEX_WIDE), tone)}  {drawn}"
 
 
-def _offset(offset: int, look: Look) -> str:
-    return look.paint(f"0x{offset:08x}", "dim")
+def _offset(offset: int, text_style: TextStyle) -> str:
+    return text_style.paint(f"0x{offset:08x}", "dim")

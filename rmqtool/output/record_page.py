@@ -11,8 +11,8 @@ from rmqtool.output.tablerows import Column
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rmqtool.output.look import Look
     from rmqtool.output.page import Page
+    from rmqtool.output.text_style import TextStyle
     from rmqtool.output.times import Zone
 
 Row = dict[str, Any]
@@ -21,9 +21,9 @@ Row = dict[str, Any]
 class RecordPage:
     """Writes the document of `rmqtool show` (without its schema) section by section."""
 
-    def __init__(self, page: Page, look: Look, zone: Zone) -> None:
+    def __init__(self, page: Page, text_style: TextStyle, zone: Zone) -> None:
         self._page = page
-        self._look = look
+        self._text_style = text_style
         self._zone = zone
 
     def write(self, reported: Mapping[str, Any], raw: bytes, most: int | None) -> None:
@@ -38,7 +38,7 @@ class RecordPage:
         if "bytes_hex" in reported:
             self._page.heading(f"Bytes from {reported['asked_offset']} on")
             around = bytes.fromhex(reported["bytes_hex"])
-            for line in plain_hex_lines(around, self._look, base=reported["asked_offset"]):
+            for line in plain_hex_lines(around, self._text_style, base=reported["asked_offset"]):
                 self._page.raw_line(line)
         if reported.get("unit") or reported.get("unit_absent"):
             self._units(reported)
@@ -84,7 +84,7 @@ class RecordPage:
             )
             for one in reported["fields"]
         ]
-        for line in hex_lines(raw, fields, self._look, base=reported["physical_offset"], most=most):
+        for line in hex_lines(raw, fields, self._text_style, base=reported["physical_offset"], most=most):
             self._page.raw_line(line)
 
     def _units(self, reported: Mapping[str, Any]) -> None:

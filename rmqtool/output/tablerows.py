@@ -6,16 +6,16 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqtool.output.grid import Column, Grid
-from rmqtool.output.look import wrap
 from rmqtool.output.rows import Rows
 from rmqtool.output.text import safe
+from rmqtool.output.text_style import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from rmqtool.output.look import Look
     from rmqtool.output.rows import Row, Summary
     from rmqtool.output.stream import ByteOut
+    from rmqtool.output.text_style import TextStyle
 
 __all__ = ["Column", "TableRows"]
 
@@ -45,19 +45,19 @@ class TableRows(Rows):
         out: ByteOut,
         schema: str,
         columns: Sequence[Column],
-        look: Look,
+        text_style: TextStyle,
         closing: Callable[[Mapping[str, Any]], None],
         banner: Callable[[Row], str | None] | None = None,
     ) -> None:
         super().__init__(out, schema)
-        narrow = look.width is not None
+        narrow = text_style.width is not None
         self._columns = columns
         self._in_line = [column for column in columns if not (narrow and column.below)]
         self._below = [column for column in columns if narrow and column.below]
         times = [column for column in columns if column.zone is not None] if narrow else []
         self._clock = times[0] if len(times) == 1 else None
         self._moments = times if len(times) > 1 else []
-        self._look = look
+        self._text_style = text_style
         self._closing = closing
         self._banner = banner
         self._grid: Grid | None = None
@@ -117,7 +117,7 @@ class TableRows(Rows):
     def _settle(self) -> None:
         if self._grid is None:
             sample = [item.texts for item in self._waiting if isinstance(item, _Row)]
-            self._grid = Grid(self._in_line, sample, self._look)
+            self._grid = Grid(self._in_line, sample, self._text_style)
             if sample:
                 self._say_zone()
                 self._say_day(self._grid, next(item.day for item in self._waiting if isinstance(item, _Row)))
@@ -130,7 +130,7 @@ class TableRows(Rows):
         """The zone of times that have their date with them; a single time has it with its day."""
         for column in self._moments[:1]:
             if column.zone is not None:
-                self._line(self._look.paint(f"times in {column.zone.name}", _ASIDE))
+                self._line(self._text_style.paint(f"times in {column.zone.name}", _ASIDE))
 
     def _say_day(self, grid: Grid, day: str | None) -> None:
         """The date that a time is short of, where the time is shown."""
@@ -138,18 +138,18 @@ class TableRows(Rows):
             return
         if self._clock is None or self._clock.heading not in grid.left_out:
             self._heading = day
-            self._line(self._look.paint(day, _ASIDE))
+            self._line(self._text_style.paint(day, _ASIDE))
 
     def _head(self, grid: Grid) -> None:
         """What is not shown, and the headings."""
         for line in grid.said():
-            self._line(self._look.paint(line, _ASIDE))
+            self._line(self._text_style.paint(line, _ASIDE))
         self._line(grid.header())
 
     def _write(self, grid: Grid, item: str | _Row) -> None:
         if isinstance(item, str):
-            for line in wrap(item, self._look.width, "", "   "):
-                self._line(self._look.paint(line, "yellow"))
+            for line in wrap(item, self._text_style.width, "", "   "):
+                self._line(self._text_style.paint(line, "yellow"))
             return
         shown = grid.left_out
         if not grid.takes(item.texts) and grid.left_out != shown:
@@ -157,11 +157,11 @@ class TableRows(Rows):
         self._say_day(grid, item.day)
         self._line(grid.line(item.texts))
         for name, text in item.below:
-            for line in wrap(text, self._look.width, f"    {name}  "):
+            for line in wrap(text, self._text_style.width, f"    {name}  "):
                 self._line(line)
 
     def _line(self, text: str) -> None:
-        self.out.write(self._look.encode(text + "\n"))
+        self.out.write(self._text_style.encode(text + "\n"))
 
     def _close(self, summary: Summary) -> None:
         self._settle()

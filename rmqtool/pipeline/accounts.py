@@ -19,8 +19,8 @@ from rmqtool.check.log_reading import CheckedLog
 from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import DispatchColumn
-from rmqtool.scan.lanes import Placed
 from rmqtool.scan.options import ReadOptions
+from rmqtool.scan.partitions import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,13 +44,13 @@ PACKAGE_BYTES = 2 << 20
 
 @dataclass(frozen=True)
 class SentAccount:
-    """An `Account` without what its keys tell as well. new: keys of lanes that are seen first here."""
+    """An `Account` without what its keys tell as well. new: keys of partitions that are seen first here."""
 
     extent: Extent
     judged: list[Finding]
     inside: list[Finding]
     times: Times
-    lanes: np.ndarray[Any, Any]
+    partitions: np.ndarray[Any, Any]
     owners: np.ndarray[Any, Any]
     codes: np.ndarray[Any, Any]
     slots: np.ndarray[Any, Any]
@@ -60,7 +60,7 @@ class SentAccount:
 
     @classmethod
     def of(cls, account: RunSummary, known: int) -> SentAccount:
-        """known: lanes that were sent before."""
+        """known: partitions that were sent before."""
         columns, keys = account.placed.columns, account.keys
         if isinstance(keys, Unindexed):
             raise TypeError("accounts that are sent have their keys")
@@ -69,7 +69,7 @@ class SentAccount:
             account.judged,
             account.inside,
             account.times,
-            columns[DispatchColumn.LANE].astype(np.int32),
+            columns[DispatchColumn.PARTITION].astype(np.int32),
             columns[DispatchColumn.OWNER].astype(np.int32),
             columns[DispatchColumn.CODE],
             columns[DispatchColumn.SLOT],
@@ -79,12 +79,12 @@ class SentAccount:
         )
 
     def opened(self, known: list[tuple[str, int]]) -> RunSummary:
-        """The account. known: keys of lanes, new ones are added."""
+        """The account. known: keys of partitions, new ones are added."""
         known += self.new
         keys = self.keys
         columns = np.empty((len(DispatchColumn), len(self.owners)), np.int64)
-        columns[DispatchColumn.LANE], columns[DispatchColumn.OWNER], columns[DispatchColumn.CODE] = (
-            self.lanes,
+        columns[DispatchColumn.PARTITION], columns[DispatchColumn.OWNER], columns[DispatchColumn.CODE] = (
+            self.partitions,
             self.owners,
             self.codes,
         )
@@ -100,7 +100,7 @@ class SentAccount:
     @property
     def nbytes(self) -> int:
         """Memory, about."""
-        arrays = self.lanes, self.owners, self.codes, self.slots, self.keys
+        arrays = self.partitions, self.owners, self.codes, self.slots, self.keys
         own = sum(one.nbytes for one in arrays) + sum(one.nbytes for one in self.further)
         return own + 500 * (len(self.judged) + len(self.inside))
 

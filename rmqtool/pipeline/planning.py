@@ -96,7 +96,7 @@ def _refuse_unopened(store: Store) -> None:
         raise NewerFormatError(f"{store.given}: DLedger data files are not decoded by this release")
     for file in store.of_kind(FileKind.UNKNOWN):
         if not file.regular and file.path.split("/")[:-1] == ["commitlog"]:
-            raise UnreadableError(file.shown, 0, file.size, f"{file.note} {_HINT}")
+            raise UnreadableError(file.display_path, 0, file.size, f"{file.note} {_HINT}")
 
 
 def _in_offsets(part: LogPart, wanted: MessageFilter) -> bool:

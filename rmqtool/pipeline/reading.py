@@ -172,7 +172,7 @@ def _segment(partition: LogPartition) -> pa.RecordBatch:
     segment, segments = part.segment, PartOfLog(part, (part.segment.base, part.segment.end))
     row: Row = {
         "store": as_text(partition.store),
-        "path": segment.file.shown,
+        "path": segment.file.display_path,
         "segment": segment.base,
         "size": segment.size,
         "disk_bytes": segment.file.disk_bytes,

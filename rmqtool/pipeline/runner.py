@@ -150,7 +150,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 def lost_part(part: LogPart, lost: Lost) -> Row:
     """A part that has no result, as a row of `not_covered`."""
     start, end = part.share
-    row = unreadable(part.segment.file.shown, lost.error, start, end - start)
+    row = unreadable(part.segment.file.display_path, lost.error, start, end - start)
     return row | {"physical_offset": part.segment.base + start}
 
 

@@ -174,7 +174,7 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
         np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)])
     )
     asked = frozenset(hashes.tolist())
-    unused = [file for file in store.index_files() if file.shown in covered.setbacks]
+    unused = [file for file in store.index_files() if file.display_path in covered.setbacks]
     _note_lost(store, answer, unused, known, hashes, many=many)
     used: list[IndexFileView] = []
     found_in: list[tuple[IndexFileView, set[int]]] = []
@@ -193,18 +193,18 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
             found, setback = set(), str(error)
         found_in.append((view, found))
         if setback is not None:
-            covered.setbacks[view.file.shown] = setback
+            covered.setbacks[view.file.display_path] = setback
     misdirected = _compare(store, wanted, answer, asked, sorted(set().union(*(one for _, one in found_in))))
     strays = answer.strays = misplaced(store.segments, beside)
     for view, found in found_in:
-        wrong = (misdirected & found) | strays.get(view.file.shown, set())
+        wrong = (misdirected & found) | strays.get(view.file.display_path, set())
         if wrong:
             covered.setbacks.setdefault(
-                view.file.shown, f"an index entry leads to {min(wrong)}, where its key is not"
+                view.file.display_path, f"an index entry leads to {min(wrong)}, where its key is not"
             )
-        if view.file.shown not in covered.setbacks:
+        if view.file.display_path not in covered.setbacks:
             used.append(view)
-            answer.files.append(view.file.shown)
+            answer.files.append(view.file.display_path)
     covered.files = used
     answer.setbacks = covered.setbacks
     return covered

@@ -58,7 +58,7 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     files = [file for file in view.files if file.written]
     total = sum(file.written for file in files) // view.width
     every = total <= all_units
-    asked = _Asked(view, time, boundary)
+    asked = _TimeRequest(view, time, boundary)
     for file in files if every else _by_edges(view, files, time, boundary):
         asked.look_at(file)
     checked = "all" if every else "edges"
@@ -66,7 +66,7 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
 
 
 @dataclass
-class _Asked:
+class _TimeRequest:
     """The answer as far as units have been looked at, in their order, some at once.
 
     Units at the beginning may outlive their records by whole files; one below the first segment further

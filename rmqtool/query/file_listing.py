@@ -59,9 +59,9 @@ class FileListing:
             yield from self._wanted(reader, file)
         except UnreadableError as error:
             rest = file.size - error.offset
-            counts.not_covered.append(unreadable(file.shown, str(error), error.offset, rest))
+            counts.not_covered.append(unreadable(file.display_path, str(error), error.offset, rest))
         except RmqtoolError as error:
-            counts.not_covered.append(unreadable(file.shown, str(error), 0, file.size))
+            counts.not_covered.append(unreadable(file.display_path, str(error), 0, file.size))
         if self._choose.left_out is not None:
             place = _position(self._choose.left_out, self._index_slots)
             counts.not_covered += rest_of_files(self._files[self._done :], place, Incomplete.LIMIT)
@@ -93,12 +93,12 @@ class FileListing:
         counts.damaged += _is_damaged(row)
         self._index_slots = row.get("slots") or self._index_slots
         if row.get("reason") == Incomplete.UNREADABLE:
-            lost = unreadable(file.shown, row["error"], row["position"], row["length"])
+            lost = unreadable(file.display_path, row["error"], row["position"], row["length"])
             counts.not_covered.append(lost)
         if row["type"] == "undecoded":
             counts.undecoded += 1
             counts.newer |= file.kind in NOT_DECODED
-            counts.not_covered.append(unreadable(file.shown, row["reason"], 0, file.size))
+            counts.not_covered.append(unreadable(file.display_path, row["reason"], 0, file.size))
 
 
 def _position(row: Mapping[str, Any], slots: int) -> int:

@@ -49,7 +49,7 @@ def _end_of(queue: Queue, left: list[Row]) -> int | None:
         try:
             end = file_ends(file).max_offset
         except (StoreIOError, UnreadableError) as error:
-            left.append(unreadable(file.shown, str(error)))
+            left.append(unreadable(file.display_path, str(error)))
             return None
         if end is not None:
             return end

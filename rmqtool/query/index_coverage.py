@@ -90,7 +90,7 @@ def coverage(store: Store, log_end: int, known: dict[int, IndexGeometry]) -> Cov
         except RmqtoolError as error:
             view = str(error)
         if isinstance(view, str):
-            found.setbacks[file.shown] = view
+            found.setbacks[file.display_path] = view
         elif view is not None:
             found.files.append(view)
     return found

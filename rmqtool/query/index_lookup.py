@@ -165,7 +165,7 @@ def open_index(
         yield None
         return
     with file.open("pread") as source:
-        yield IndexReader(source, file.shown, geometry)
+        yield IndexReader(source, file.display_path, geometry)
 
 
 def items_of_record(
@@ -190,14 +190,14 @@ def search_items(
                 continue
             with open_index(store, file) as reader:
                 if reader is None:
-                    skipped.append(file.shown)
+                    skipped.append(file.display_path)
                     continue
                 for key, value in wanted.items():
                     found[key] += [
                         one for one in reader.find(value) if one.physical_offset == physical_offset
                     ]
         except RmqtoolError as error:
-            errors[file.shown] = str(error)
+            errors[file.display_path] = str(error)
     return found, skipped, errors
 
 

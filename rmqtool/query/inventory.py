@@ -147,7 +147,7 @@ def _guarded(look: Any, file: StoreFile, lost: list[Row]) -> Row:
     try:
         facts: Row = look(file)
     except RmqtoolError as error:
-        lost.append(unreadable(file.shown, str(error)))
+        lost.append(unreadable(file.display_path, str(error)))
         return {"error": str(error)}
     return facts
 
@@ -155,7 +155,7 @@ def _guarded(look: Any, file: StoreFile, lost: list[Row]) -> Row:
 def _file_row(file: StoreFile, facts: Row | None) -> Row:
     row: Row = {
         "type": "file",
-        "path": file.shown,
+        "path": file.display_path,
         "kind": file.kind.value,
         "size": file.size,
         "disk_bytes": file.disk_bytes,
@@ -235,7 +235,7 @@ def _unreadable_places(store: Store, config: Iterable[Row]) -> Iterator[Row]:
     for file in store.of_kind(*_STATE):
         content = small_content(file)
         if isinstance(content, str):
-            yield unreadable(file.shown, content)
+            yield unreadable(file.display_path, content)
     for row in config:
         if row["state"] == "unreadable":
             yield unreadable(row["path"], row["detail"])
@@ -255,7 +255,7 @@ def _unknown_row(one: StoreFile | StoreDirectory) -> Row:
     if isinstance(one, StoreDirectory):
         note = f"directory with {one.entries} entries"
         return {"type": "unknown", "path": f"{escape_name(one.path)}/", "size": None, "note": note}
-    return {"type": "unknown", "path": one.shown, "size": one.size, "note": one.note}
+    return {"type": "unknown", "path": one.display_path, "size": one.size, "note": one.note}
 
 
 def _totals(files: Iterable[StoreFile]) -> Iterator[Row]:

@@ -73,8 +73,10 @@ class LogSeen:
                 {"physical_offset": hole.start, "length": hole.end - hole.start}
                 for hole in self.segments.holes()
             ],
-            "twins": [[one.file.shown for one in group] for group in self.segments.twins()],
-            "overlaps": [[one.file.shown, two.file.shown] for one, two in self.segments.overlaps()],
+            "twins": [[one.file.display_path for one in group] for group in self.segments.twins()],
+            "overlaps": [
+                [one.file.display_path, two.file.display_path] for one, two in self.segments.overlaps()
+            ],
         }
 
 
@@ -92,7 +94,7 @@ def look_at_log(store: Store, lost: list[Row], on_looked: Callable[[int], object
             ends: SegmentEnds | str = segment_ends(one, read_through=one in exact, active=active)
         except RmqtoolError as error:
             ends = str(error)
-            lost.append(unreadable(one.file.shown, ends))
+            lost.append(unreadable(one.file.display_path, ends))
         found.seen.append((one, ends))
         on_looked(len(found.seen))
     return found
@@ -139,7 +141,7 @@ def _read_through(store: Store) -> set[Segment]:
 def _segment_row(segment: Segment, ends: SegmentEnds | str) -> Row:
     row: Row = {
         "type": "segment",
-        "path": segment.file.shown,
+        "path": segment.file.display_path,
         "segment": segment.base,
         "size": segment.size,
         "disk_bytes": segment.file.disk_bytes,
@@ -196,12 +198,17 @@ def index_rows(store: Store, lost: list[Row]) -> list[Row]:
     known: dict[int, IndexGeometry] = {}
     files = store.index_files()
     for file in files:
-        row: Row = {"type": "index", "path": file.shown, "size": file.size, "disk_bytes": file.disk_bytes}
+        row: Row = {
+            "type": "index",
+            "path": file.display_path,
+            "size": file.size,
+            "disk_bytes": file.disk_bytes,
+        }
         try:
             row |= _header(file)
             row |= _geometry(_geometry_of(store, file, known if len(files) > _SOLVED_EACH else None))
         except RmqtoolError as error:
-            lost.append(unreadable(file.shown, str(error)))
+            lost.append(unreadable(file.display_path, str(error)))
             row["error"] = str(error)
         rows.append(row)
     return rows

@@ -112,10 +112,14 @@ def _checkpoint(store: Store) -> Row | None:
         return None
     content = small_content(file)
     if isinstance(content, str):
-        return {"path": file.shown, "size": file.size, "error": content}
+        return {"path": file.display_path, "size": file.size, "error": content}
     fields = parse_checkpoint(content)
     names = [name for name in fields if name[0] != "_" and name != "reserved"]
-    reported: Row = {"path": file.shown, "size": file.size, **{name: int(fields[name]) for name in names}}
+    reported: Row = {
+        "path": file.display_path,
+        "size": file.size,
+        **{name: int(fields[name]) for name in names},
+    }
     if file.size != CHECKPOINT_SIZE:
         reported["note"] = f"{file.size} bytes instead of {CHECKPOINT_SIZE}"
     return reported
@@ -124,23 +128,23 @@ def _checkpoint(store: Store) -> Row | None:
 def _epoch(file: StoreFile) -> Row:
     content = small_content(file)
     if isinstance(content, str):
-        return {"path": file.shown, "error": content}
+        return {"path": file.display_path, "error": content}
     try:
         parsed = EpochFile.parse(content)
     except FormatError as error:
-        return {"path": file.shown, "error": str(error)}
+        return {"path": file.display_path, "error": str(error)}
     entries = [{"epoch": one.epoch, "start_offset": one.start_offset} for one in parsed.entries]
-    return {"path": file.shown, "valid": parsed.is_valid, "entries": entries}
+    return {"path": file.display_path, "valid": parsed.is_valid, "entries": entries}
 
 
 def _identity(file: StoreFile) -> Row:
     content = small_content(file)
     if isinstance(content, str):
-        return {"path": file.shown, "error": content}
+        return {"path": file.display_path, "error": content}
     try:
-        return {"path": file.shown, **BrokerIdentity.parse(content)._asdict()}
+        return {"path": file.display_path, **BrokerIdentity.parse(content)._asdict()}
     except FormatError as error:
-        return {"path": file.shown, "error": str(error)}
+        return {"path": file.display_path, "error": str(error)}
 
 
 def config_rows(store: Store) -> list[Row]:
@@ -152,7 +156,7 @@ def config_rows(store: Store) -> list[Row]:
             rows.append(
                 {
                     "type": "config",
-                    "path": file.shown,
+                    "path": file.display_path,
                     "size": file.size,
                     "state": parsed.state.value,
                     "detail": parsed.detail,

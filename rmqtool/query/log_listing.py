@@ -173,7 +173,7 @@ def _merged(batch: pa.RecordBatch, rows: list[Row]) -> Iterator[tuple[pa.RecordB
 def _event_row(kind: str, segment: Segment, event: Blank | Gap | Tail | Unreadable) -> Row:
     row: Row = {
         "type": kind,
-        "path": segment.file.shown,
+        "path": segment.file.display_path,
         "segment": segment.base,
         "position": event.position,
         "physical_offset": segment.base + event.position,
@@ -191,7 +191,7 @@ def _why(event: Gap | Tail) -> Row:
 def _hole_row(hole: Hole) -> Row:
     return {
         "type": "gap",
-        "path": hole.before.file.shown,
+        "path": hole.before.file.display_path,
         "segment": hole.before.base,
         "position": hole.start - hole.before.base,
         "physical_offset": hole.start,

@@ -52,7 +52,7 @@ def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
     asked = high if wanted is None or wanted.offset_to is None else wanted.offset_to - 1
     if end <= high or asked < high:
         return []
-    place = {"path": last.file.shown, "position": high - last.base, "physical_offset": high}
+    place = {"path": last.file.display_path, "position": high - last.base, "physical_offset": high}
     why = f"{path} leads to messages up to offset {end}: the end of the log is lost"
     return [place | {"length": end - high, "reason": Incomplete.DAMAGE.value, "error": why}]
 
@@ -82,7 +82,7 @@ def _furthest(store: Store) -> tuple[int, str]:
                 except RmqtoolError:
                     break  # what cannot be read leads nowhere; who lists queues says so
                 if last is not None:
-                    found.append((last["physical_offset"] + last["size"], file.shown))
+                    found.append((last["physical_offset"] + last["size"], file.display_path))
                     break
     return max(found)
 
@@ -99,7 +99,7 @@ def _of_index(store: Store) -> Iterator[tuple[int, str]]:
                 if reader is None or last is None or reader.count <= FIRST_ITEM:
                     continue
                 if last.physical_offset == int(reader.header.end_physical_offset):
-                    yield last.physical_offset + 1, file.shown
+                    yield last.physical_offset + 1, file.display_path
                 return
         except RmqtoolError:
             continue  # who reads the index says so

@@ -20,7 +20,7 @@ def not_read(segment: Segment, event: object) -> list[Row]:
     Zeros and older records behind the end of the log are as they should be.
     """
     if isinstance(event, Unreadable):
-        return [unreadable(segment.file.shown, event.reason, event.position, event.length)]
+        return [unreadable(segment.file.display_path, event.reason, event.position, event.length)]
     if isinstance(event, Doubtful):
         start = segment.base + event.position
         rows = rest_of_log([segment], start, Incomplete.DAMAGE, end=start + event.length)

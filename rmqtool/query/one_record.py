@@ -103,7 +103,7 @@ class OneRecord:
 
         window = np.frombuffer(self.place.raw, np.uint8)
         records = Records(np.array([row], np.int64), window, self.place.start)
-        path = segment.file.shown
+        path = segment.file.display_path
         return to_batch(records, base=segment.base, path=path, kernels=kernels_python, columns=columns)
 
 

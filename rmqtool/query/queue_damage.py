@@ -28,19 +28,23 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
         number, position, count = view.hidden
         file = view.queue.files[number]
         why = f"an entry that is none ends the queue here; {count} entries lie behind it"
-        yield _row(file.shown, position, file.size - position, why)
+        yield _row(file.display_path, position, file.size - position, why)
     files = list(view.queue.files)
     while files and not files[-1].size:
         files.pop()  # nothing was in a last file without bytes
     usual = store.sizes[view.queue.kind].value if files else 0
     for file in files:
         if file.size < usual:
-            yield _row(file.shown, file.size, usual - file.size, f"the file has {file.size} of {usual} bytes")
+            yield _row(
+                file.display_path, file.size, usual - file.size, f"the file has {file.size} of {usual} bytes"
+            )
         elif usual and file.size > usual:
             why = f"the file has {file.size} bytes, others {usual}"
-            yield _row(file.shown, usual, file.size - usual, why)
+            yield _row(file.display_path, usual, file.size - usual, why)
         elif usual and (file.base_offset or 0) % usual:
-            yield _row(file.shown, 0, file.size, f"its name is not a multiple of the {usual} bytes of a file")
+            yield _row(
+                file.display_path, 0, file.size, f"its name is not a multiple of the {usual} bytes of a file"
+            )
     for before, behind in pairwise(files):
         if before.base_offset is None or behind.base_offset is None:
             continue
@@ -63,7 +67,7 @@ def _turned_back(view: QueueView) -> Iterator[Row]:
             why = (
                 f"its entries begin with offset {first} of the log, those of the file before end with {last}"
             )
-            yield _row(behind.shown, 0, behind.size, why)
+            yield _row(behind.display_path, 0, behind.size, why)
 
 
 def _leads_to(file: StoreFile, position: int) -> int | None:

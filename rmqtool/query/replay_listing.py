@@ -85,7 +85,7 @@ class ReplayListing:
             shown += batch.num_rows
             yield batch, []
         if sample.offered > shown:
-            lost = {"path": self._file.shown, "position": 0, "length": self._file.size}
+            lost = {"path": self._file.display_path, "position": 0, "length": self._file.size}
             reported = {"reason": Incomplete.LIMIT.value, "messages": sample.offered - shown}
             self.counts.not_covered.append(lost | reported)
         yield None, held
@@ -112,14 +112,14 @@ class ReplayListing:
                 for run in scan:
                     self._advance(int(run.rows[:, Field.STORE_SIZE].sum()))
                     self.counts.bad_crc += len(bad_bodies(run))
-                    chosen = self._select.choose(run, None, self._file.shown)
-                    for batch in scan.batches(chosen, wanted, self._file.shown):
+                    chosen = self._select.choose(run, None, self._file.display_path)
+                    for batch in scan.batches(chosen, wanted, self._file.display_path):
                         at = batch["position"][-1].as_py() + batch["store_size"][-1].as_py()
                         yield batch, self._strange(scan)
                 yield None, [*self._strange(scan), *self._end(scan)]
         except (UnreadableError, StoreIOError) as error:
             row = self._gap(at, self._file.size - at, "unreadable") | {"error": str(error)}
-            self.counts.not_covered.append(unreadable(self._file.shown, str(error), at, row["length"]))
+            self.counts.not_covered.append(unreadable(self._file.display_path, str(error), at, row["length"]))
             yield None, [row]
 
     def _strange(self, scan: ReplayScan) -> list[Row]:
@@ -140,6 +140,11 @@ class ReplayListing:
     def _gap(self, position: int, length: int, reason: str) -> Row:
         self.counts.gaps += 1
         self.counts.gap_bytes += length
-        place = {"path": self._file.shown, "segment": None, "position": position, "physical_offset": None}
+        place = {
+            "path": self._file.display_path,
+            "segment": None,
+            "position": position,
+            "physical_offset": None,
+        }
         why = {"reason": reason, "expected": None, "found": None}
         return {"type": "gap", **place, "length": length, **why}

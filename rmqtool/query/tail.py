@@ -241,12 +241,12 @@ class LogTail:
             self.damage += held
 
     def _batch(self, records: Records, segment: Segment, columns: tuple[str, ...]) -> pa.RecordBatch:
-        path = segment.file.shown
+        path = segment.file.display_path
         return to_batch(records, base=segment.base, path=path, kernels=self._kernels(), columns=columns)
 
     def _choose(self, records: Records, segment: Segment) -> Records:
         selector = Selector(self.wanted, self._kernels())
-        return selector.choose(records, segment.base, segment.file.shown)
+        return selector.choose(records, segment.base, segment.file.display_path)
 
     def _scan(self, segment: Segment, start: int, end: int) -> Iterator[Event]:
         """Events from a position on, as if the file ended at `end`."""
@@ -266,7 +266,7 @@ def _damaged(records: Records, segment: Segment) -> list[Row]:
     found = ((row, damage_of(row)) for row in records.rows)
     places = ((int(row[Field.POSITION]), int(row[Field.STORE_SIZE]), torn) for row, torn in found)
     return [
-        Damaged(segment.file.shown, start, segment.base + start, size, torn).row()
+        Damaged(segment.file.display_path, start, segment.base + start, size, torn).row()
         for start, size, torn in places
         if torn is not None
     ]

@@ -124,7 +124,7 @@ def _unit(
                 return replace(view, absent=f"no file of the queue holds queue offset {slot}")
             return _compared(store, view, *found, wanted)
         except RmqtoolError as error:
-            path = None if found is None else found[0].shown
+            path = None if found is None else found[0].display_path
             return replace(view, path=path, absent=str(error), error=str(error))
     absent = (
         "the queues are in RocksDB, which is not decoded"
@@ -175,7 +175,7 @@ def _compared(store: Store, view: UnitView, file: StoreFile, position: int, want
         view.topic,
         view.queue_id,
         (file.base_offset or 0) // sizeof(schema) + position // sizeof(schema),
-        file.shown,
+        file.display_path,
         position,
         values,
         state,

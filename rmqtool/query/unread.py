@@ -48,4 +48,4 @@ def _closed(store: Store, place: str) -> Iterator[Row]:
     for file in store.of_kind(FileKind.UNKNOWN):
         inside = file.path.rpartition("/")[0] == place or f"{place}/".startswith(f"{file.path}/")
         if inside and not file.regular and not os.path.isdir(file.location):
-            yield unreadable(file.shown, file.note or "not a regular file")
+            yield unreadable(file.display_path, file.note or "not a regular file")

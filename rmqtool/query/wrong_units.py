@@ -183,6 +183,6 @@ def cut_units(view: QueueView, start: int, end: int) -> list[Row]:
             first = int(lost[0])
             offset = int(units["physical_offset"][first])
             error = f"the message at queue offset {start + first} lay at {offset}, where no start finds it"
-            place = {"path": file.shown, "queue_offset": start + first, "messages": len(lost)}
+            place = {"path": file.display_path, "queue_offset": start + first, "messages": len(lost)}
             return [place | {"reason": Incomplete.DAMAGE.value, "error": error}]
     return []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.observed_start import ObservedStart
-    from rmqtool.recovery.skipped_records import PassedOver
+    from rmqtool.recovery.skipped_records import HiddenRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Sum:
 def existing_damage(
     start: ObservedStart,
     looked: Looked,
-    passed_over: Iterable[PassedOver],
+    hidden_records: Iterable[HiddenRecords],
     wrong: Iterable[WrongEntries],
     config: Iterable[ConfigOutcome],
     loss: Loss,
@@ -74,7 +74,7 @@ def existing_damage(
         found.add(0, end - high, (path,))
     if known_behind_end(start, loss) is not None:
         found.add(0, 0, ("checkpoint",))
-    for one in passed_over:
+    for one in hidden_records:
         found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
     for entries in wrong:
         found.add(entries.messages, 0, (entries.path,))

@@ -159,7 +159,7 @@ class LookBack:
             return front.batches.setdefault(topic, start.spans.is_batch(topic))
 
         events = in_order(
-            files, lambda one, lane: _events(one, reading, lane), reading.jobs, size=lambda one: one.wrote
+            files, lambda one, worker: _events(one, reading, worker), reading.jobs, size=lambda one: one.wrote
         )
         for one, event in events:
             seen = found.get(one.path)
@@ -182,20 +182,20 @@ def _bytes_of(file: StoreFile) -> int:
 
 
 def _events(
-    one: MappedFile, reading: ReadOptions, lane: WorkerContext
+    one: MappedFile, reading: ReadOptions, worker: WorkerContext
 ) -> Iterator[tuple[MappedFile, Records | Gap | RmqtoolError | None]]:
     """Records and gaps of a file; None behind the last, or the error that ended reading."""
     if one.file is None:
         return
     done = 0
     try:
-        with scanned(one.file, one.base, reading, lane=lane, false_blanks=True) as (source, scan):
+        with scanned(one.file, one.base, reading, worker=worker, false_blanks=True) as (source, scan):
             for event in scan:
                 if isinstance(event, Gap):
                     yield one, event
                 elif isinstance(event, Records):
                     end = int(event.rows[-1, Field.POSITION])
-                    yield one, handed_on(event, source, lane)
+                    yield one, handed_on(event, source, worker)
                     reading.done(end - done)
                     done = end
     except RmqtoolError as error:

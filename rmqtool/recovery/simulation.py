@@ -22,7 +22,7 @@ from rmqtool.recovery.matching import WrongEntries, wrong_entries, wrong_tags
 from rmqtool.recovery.observed_start import ObservedStart
 from rmqtool.recovery.outcome import Outcome, TimingDependent
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
-from rmqtool.recovery.skipped_records import PassedOver, behind_fillers
+from rmqtool.recovery.skipped_records import HiddenRecords, behind_fillers
 from rmqtool.recovery.timers import load_timer_log
 from rmqtool.recovery.truncation import lost_parts, truncations
 from rmqtool.scan.options import ReadOptions, data_bytes
@@ -108,7 +108,7 @@ class StartSimulation:
         """parts of the log that were given up before"""
         self.config = tuple(self._config())
         self._looked = Looked()
-        self._passed_over: tuple[PassedOver, ...] = ()
+        self._hidden_records: tuple[HiddenRecords, ...] = ()
         self._wrong: tuple[WrongEntries, ...] = ()
         self._wrong_tags: tuple[WrongEntries, ...] = ()
         self._unreadable: list[str] = []
@@ -142,7 +142,7 @@ class StartSimulation:
             # what the start itself does not read
             seen = self.start.matcher.result()
             self._looked = (look_back or LookBack()).take(self.start)
-            self._passed_over = behind_fillers(self.start)
+            self._hidden_records = behind_fillers(self.start)
             for found in (seen, self.start.matcher.result()):
                 self._looked.match(found)
             whole = not self._looked.unread
@@ -290,7 +290,7 @@ class StartSimulation:
             already_damaged=existing_damage(
                 start,
                 self._looked,
-                self._passed_over,
+                self._hidden_records,
                 (*self._wrong, *self._wrong_tags),
                 self.config,
                 loss or Loss(),
@@ -298,7 +298,7 @@ class StartSimulation:
             version_known=is_known(self.release),
         )
         gaps = tuple(self._looked.gaps)
-        scene = FindingContext(start, outcome, self._passed_over, gaps, self._wrong, self._wrong_tags)
+        scene = FindingContext(start, outcome, self._hidden_records, gaps, self._wrong, self._wrong_tags)
         return replace(outcome, consequences=consequences_of(scene))
 
     def _timing(self) -> tuple[TimingDependent, ...]:
@@ -340,8 +340,8 @@ class StartSimulation:
         tables = (f"{one} (RocksDB)" for one in databases_of_tables(self.store))
         followed = (*_ABORT, "checkpoint", "lock")  # as a start follows them
         dead = (
-            one.shown
+            one.display_path
             for one in unopened_entries(self.store)
             if one.path not in followed or not leads_nowhere(one)
         )
-        return (*used, *tables, *unlisted, *dead, *(one.shown for one in self.store.absent))
+        return (*used, *tables, *unlisted, *dead, *(one.display_path for one in self.store.absent))

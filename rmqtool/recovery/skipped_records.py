@@ -29,7 +29,7 @@ _MAGICS = (BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
 
 
 @dataclass(frozen=True, slots=True)
-class PassedOver:
+class HiddenRecords:
     """path, position: the filler. messages, bytes: intact records behind the one that it replaces."""
 
     path: str
@@ -38,7 +38,7 @@ class PassedOver:
     bytes: int
 
 
-def behind_fillers(start: ObservedStart) -> tuple[PassedOver, ...]:
+def behind_fillers(start: ObservedStart) -> tuple[HiddenRecords, ...]:
     """Records that recovery or dispatching passed over; their queue offsets count as those of the others."""
     size = start.log.size
     places = set(start.end.fillers if start.end else ())
@@ -56,7 +56,7 @@ def behind_fillers(start: ObservedStart) -> tuple[PassedOver, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueSpans) -> PassedOver | None:
+def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueSpans) -> HiddenRecords | None:
     """What a filler at `position` of a file hides, None for a true one."""
     size, reading, matcher = start.log.size, start.reading, start.matcher
     if one.file is None:
@@ -79,7 +79,7 @@ def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueS
                 return None
     except RmqtoolError:
         return None
-    return PassedOver(one.path, position, messages, length)
+    return HiddenRecords(one.path, position, messages, length)
 
 
 def _lies_on_one(one: MappedFile, position: int, source: ByteSource, reading: ReadOptions) -> bool:

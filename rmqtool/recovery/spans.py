@@ -89,17 +89,17 @@ class QueueSpans:
         return self._last.get((topic, queue_id))
 
     def take(self, run: Records, columns: Ints, keys: list[Key]) -> None:
-        """A run of records as `Lanes` placed those that want a unit; keys: of their lanes."""
+        """A run of records as `Partitions` placed those that want a unit; keys: of their partitions."""
         good = run.rows[columns[DispatchColumn.OWNER], Field.CRC_STATE] != CrcState.BAD
         if not good.all():
             columns = columns[:, good]
         if not columns.shape[1]:
             return
-        lanes, slots = columns[DispatchColumn.LANE], columns[DispatchColumn.SLOT]
-        there = np.flatnonzero(np.bincount(lanes))
+        partitions, slots = columns[DispatchColumn.PARTITION], columns[DispatchColumn.SLOT]
+        there = np.flatnonzero(np.bincount(partitions))
         numbers = np.empty(there[-1] + 1, np.int64)
         numbers[there] = np.arange(len(there))
-        queue, keys = numbers[lanes], [keys[lane] for lane in there.tolist()]
+        queue, keys = numbers[partitions], [keys[partition] for partition in there.tolist()]
         slots, last_slots = self._places(run, columns[DispatchColumn.OWNER], slots, queue, keys)
         lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
         np.minimum.at(lowest, queue, slots)

@@ -28,7 +28,7 @@ def store_after(start: Start, *, started: bool) -> Store:
     stay as they are, for only a start after a crash asks for them.
     """
     store = start.store
-    raw = {one.shown: one.path for one in store.files}
+    raw = {one.display_path: one.path for one in store.files}
     files = (start.log, *(queue.files for queue in start.queues.values()))
     gone = {raw.get(path, path) for one in files for path in one.deleted}
     gone |= {raw.get(path, path) for path in start.index.deleted}

@@ -26,7 +26,7 @@ class ImaginedFile(StoreFile):
     def open(self, mode: OpenMode = "auto") -> ByteSource:
         """The imagined bytes; `mode` has no meaning in memory."""
         del mode
-        return MemorySource(self.content(), self.shown)
+        return MemorySource(self.content(), self.display_path)
 
 
 def file_with(store: Store, path: str, size: int, content: Callable[[], bytes]) -> ImaginedFile:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from rmqtool.broker.load import RefusedError
 from rmqtool.broker.log_walk import BudgetEndedError
-from rmqtool.broker.traits import AskedTraits, is_known
+from rmqtool.broker.traits import ObservedTraits, is_known
 from rmqtool.recovery.consequences.twice import of_both
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.outcome import Verdict, verdict_of_all
@@ -42,7 +42,7 @@ def _without_words(scenario: Scenario) -> Scenario:
 class _Known:
     """A start that was simulated to its end: the releases that its traits are those of have the same."""
 
-    traits: AskedTraits
+    traits: ObservedTraits
     plan: StartPlan | None
     outcome: Outcome
 
@@ -51,7 +51,7 @@ class _Known:
 class _Begun:
     """A start, simulated as far as its plan; `run` goes on with it, once."""
 
-    traits: AskedTraits
+    traits: ObservedTraits
     run: StartSimulation | None
 
 
@@ -80,7 +80,7 @@ class Conditions:
         begun = self._begun.setdefault(_without_words(scenario), [])
         if any(one.traits.are_those_of(wanted) for one in begun):
             return None
-        traits = AskedTraits(wanted)
+        traits = ObservedTraits(wanted)
         run = self._simulation(scenario.applied(self.store), wanted, scenario, traits)
         plan = None
         with suppress(RefusedError, BudgetEndedError, NotCopiedError):
@@ -130,9 +130,9 @@ class Conditions:
         alike = (all(start.traits.are_alike(release, one) for start in begun) for one in others)
         return any(one.traits.are_those_of(release) for one in begun) or any(alike)
 
-    def _asked_again(self, release: str, scenario: Scenario) -> AskedTraits:
+    def _asked_again(self, release: str, scenario: Scenario) -> ObservedTraits:
         """For a start from the beginning, in the place of one that came to its plan."""
-        traits = AskedTraits(release)
+        traits = ObservedTraits(release)
         begun = self._begun.setdefault(_without_words(scenario), [])
         for one in begun:
             if one.traits.are_those_of(release):
@@ -150,7 +150,7 @@ class Conditions:
         return None
 
     def _simulation(
-        self, lies: Store, release: str, scenario: Scenario, asked: AskedTraits, *, again: bool = False
+        self, lies: Store, release: str, scenario: Scenario, asked: ObservedTraits, *, again: bool = False
     ) -> StartSimulation:
         """again: another start follows on what it leaves."""
         return StartSimulation(

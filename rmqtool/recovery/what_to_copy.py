@@ -99,7 +99,7 @@ class WhatToCopy:
             total.add(1, one.size, min(one.size, one.disk_bytes))
             yield {
                 "type": "file",
-                "path": one.shown,
+                "path": one.display_path,
                 "kind": one.kind.value,
                 "size": one.size,
                 "disk_bytes": one.disk_bytes,

@@ -87,7 +87,7 @@ def apply_in_place(
         if os.path.isdir(backup):
             clear_backup(backup)
         journal = Backup(disk, store, planned, backup, held, places).write()
-        _carry_out(disk, store, planned, backup, journal, places, advance)
+        _apply_changes(disk, store, planned, backup, journal, places, advance)
     except (OSError, RmqtoolError) as error:
         kind = PlanRefusedError if isinstance(error, PlanRefusedError) else StoreIOError
         raise kind(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
@@ -155,7 +155,7 @@ def demand_writable(planned: Planned, places: InStore) -> None:
 
 def same_inputs(store: Store, planned: Planned) -> None:
     """Raises `PlanRefusedError` naming the first file that is no longer as it was when it was planned."""
-    known = {one.shown: one for one in store.files}
+    known = {one.display_path: one for one in store.files}
     for one in planned.plan.inputs:
         file = known.get(one.path)
         found = facts_of(file.location, follow=True) if file is not None else Facts()
@@ -180,7 +180,7 @@ def _demand(store: Store, planned: Planned, backup: str) -> None:
         demand_room(parent, needs.total)
 
 
-def _carry_out(
+def _apply_changes(
     disk: Disk,
     store: Store,
     planned: Planned,

@@ -20,12 +20,12 @@ class InStore:
 
     def __init__(self, store: Store) -> None:
         self._root = os.path.realpath(store.root)
-        self._elsewhere = {one.shown: os.path.abspath(one.location) for one in store.files if one.root}
+        self._elsewhere = {one.display_path: os.path.abspath(one.location) for one in store.files if one.root}
         self._folders: dict[str, str] = {}
         self._contents: dict[str, str] = {}
 
     def of(self, path: str) -> str:
-        """Absolute location of a path as plans write it (`StoreFile.shown`); `ValueError` if it leads out.
+        """Where a path as plans write it (`StoreFile.display_path`) lies; `ValueError` if it leads out.
 
         Links of its directory are resolved; one at its end is not.
         """
@@ -50,7 +50,7 @@ class InCopy:
 
     def __init__(self, store: Store, target: str) -> None:
         self._target = target
-        self._elsewhere = {one.shown for one in store.files if one.root}
+        self._elsewhere = {one.display_path for one in store.files if one.root}
 
     def of(self, path: str) -> str:
         """See `InStore.of`."""

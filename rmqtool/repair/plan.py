@@ -88,7 +88,7 @@ class Input(_Data):
 
 
 class Change(_Data):
-    """One change. path: relative to the store root, printable (`StoreFile.shown`).
+    """One change. path: relative to the store root, printable (`StoreFile.display_path`).
 
     position: of WRITE and SET_ASIDE. length, sha256: the bytes written by WRITE and PUT, or set aside.
     size: the file's afterwards. mtime_ns: its modification time afterwards, None to keep the one that it
@@ -224,7 +224,9 @@ def make_planned(
 
     The same command, parameters and inputs give the same `plan_id`, whatever the edits are.
     """
-    read = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs if one.regular)
+    read = tuple(
+        Input(path=one.display_path, size=one.size, mtime_ns=one.mtime_ns) for one in inputs if one.regular
+    )
     ordered, words = tuple(edits), summary or PlanSummary()
     plan = Plan(
         command=command,

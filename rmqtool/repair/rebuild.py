@@ -223,9 +223,9 @@ class _Rebuild:
                 yield Edit(
                     Change(
                         action=Action.REMOVE,
-                        path=file.shown,
+                        path=file.display_path,
                         why=file.kind.value,
-                        message=f"{file.shown} holds nothing that the log has",
+                        message=f"{file.display_path} holds nothing that the log has",
                     )
                 )
 

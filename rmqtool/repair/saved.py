@@ -55,7 +55,7 @@ def save_plan(
 
 
 def _with_digests(store: Store, planned: Planned, advance: Callable[[int], object] | None) -> Plan:
-    known = {one.shown: one for one in store.files}
+    known = {one.display_path: one for one in store.files}
     inputs = []
     for one in planned.plan.inputs:
         digest = sha256_of_file(known[one.path].location)
@@ -89,7 +89,7 @@ def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:
     if plan.store != os.path.realpath(store.root):
         raise UsageError(f"--plan {shown}: is for the store {escape_name(plan.store)}")
     check_parameters(command, plan.parameters, f"--plan {shown}")
-    known = {one.shown: one for one in store.files}
+    known = {one.display_path: one for one in store.files}
     for one in plan.inputs:
         file = known.get(one.path)
         found = facts_of(file.location, follow=True) if file is not None else Facts()

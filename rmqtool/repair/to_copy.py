@@ -174,7 +174,7 @@ def _finish_directories(store: Store, copy: CopyPlan, target: str, disk: Disk) -
 
 def _still_the_same(store: Store, planned: Planned) -> None:
     """The files that the plan rests on have not been written while they were copied."""
-    known = {one.shown: one for one in store.files}
+    known = {one.display_path: one for one in store.files}
     for one in planned.plan.inputs:
         file = known.get(one.path)
         found = facts_of(file.location, follow=True) if file is not None else None

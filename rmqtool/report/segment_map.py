@@ -157,7 +157,7 @@ class SegmentMap:
             state = _TAILS[event.content]
         elif isinstance(event, Unreadable):
             state = State.UNREADABLE
-            path = now.segment.file.shown
+            path = now.segment.file.display_path
             self.not_covered.append(unreadable_row(path, event.reason, event.position, event.length))
         else:
             return
@@ -174,7 +174,7 @@ class SegmentMap:
         sums = now.sums.sum(axis=0)
         used = np.flatnonzero(sums).tolist()
         row = SegmentRow(
-            now.segment.file.shown,
+            now.segment.file.display_path,
             now.segment.base,
             now.grid,
             Counter({code: int(sums[code]) for code in used}),

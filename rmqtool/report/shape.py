@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.lanes import Placed
+    from rmqtool.scan.partitions import Placed
     from rmqtool.store.segments import Segment
 
     Ints = npt.NDArray[np.int64]
     Topics = tuple[list[str | None], Ints, Ints]
-    """names, the number of a name by lane, the lane of each record"""
+    """names, the number of a name by partition, the partition of each record"""
 
 _BASE = 2000
 """bytes of a shape without its columns, about"""
@@ -73,21 +73,21 @@ class Shaping:
     def __call__(self, run: Records, segment: Segment, placed: Placed | None = None) -> RunShape:
         """Of a run of records, which is not empty. placed: records of it by queue, where that is known."""
         rows = run.rows
-        names, topics, lanes = self._topics(run) if placed is None else _placed_topics(placed)
-        if len(lanes) != len(rows):  # half messages, or topics that are not UTF-8
-            names, topics, lanes = self._topics(run)
+        names, topics, partitions = self._topics(run) if placed is None else _placed_topics(placed)
+        if len(partitions) != len(rows):  # half messages, or topics that are not UTF-8
+            names, topics, partitions = self._topics(run)
         start, end = int(rows[0, Field.POSITION]), int(rows[-1, Field.POSITION] + rows[-1, Field.STORE_SIZE])
         width = Grid.of(segment.size, self.cells).cell_bytes
         first = start // width
         drawn = np.zeros((-(-end // width) - first, 1 + len(names)), np.int64)
         sums, seconds = np.zeros((len(names), len(TopicSum)), np.int64), np.empty((len(rows), 3), np.int64)
         grid = np.array([width, segment.size])
-        used, at = self.kernels.tally(rows, lanes, topics, grid, drawn, sums, seconds)
+        used, at = self.kernels.tally(rows, partitions, topics, grid, drawn, sums, seconds)
         cells, codes = np.nonzero(drawn)
         largest = {
             "physical_offset": segment.base + int(rows[at, Field.POSITION]),
             "store_size": int(rows[at, Field.STORE_SIZE]),
-            "topic": names[topics[lanes[at]]],
+            "topic": names[topics[partitions[at]]],
         }
         return RunShape(
             start,
@@ -113,10 +113,10 @@ def _placed_topics(placed: Placed) -> Topics:
     """Topics of the records that were placed; of none where stretches were."""
     if len(placed.columns) != len(DispatchColumn):
         return [], np.empty(0, np.int64), np.empty(0, np.int64)
-    lanes = placed.columns[DispatchColumn.LANE]
-    used = np.flatnonzero(np.bincount(lanes)).tolist()
+    partitions = placed.columns[DispatchColumn.PARTITION]
+    used = np.flatnonzero(np.bincount(partitions)).tolist()
     numbers: dict[str | None, int] = {}
-    by_lane = np.zeros(used[-1] + 1 if used else 0, np.int64)
-    for lane in used:
-        by_lane[lane] = numbers.setdefault(placed.keys[lane][0], len(numbers))
-    return list(numbers), by_lane, lanes
+    by_partition = np.zeros(used[-1] + 1 if used else 0, np.int64)
+    for partition in used:
+        by_partition[partition] = numbers.setdefault(placed.keys[partition][0], len(numbers))
+    return list(numbers), by_partition, partitions

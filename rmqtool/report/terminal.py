@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.output.look import fit
 from rmqtool.output.sizes import human_bytes
+from rmqtool.output.text_style import fit
 from rmqtool.report.cells import DAMAGE, TOPICS_FROM, State
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.output.look import Look
     from rmqtool.output.page import Page
+    from rmqtool.output.text_style import TextStyle
     from rmqtool.report.segment_map import SegmentMap, SegmentRow
 
 _STATES = {
@@ -43,8 +43,8 @@ MOST_LINES = 200
 class Drawing:
     """Draws onto a page. width: of the terminal."""
 
-    def __init__(self, page: Page, look: Look, found: SegmentMap, width: int) -> None:
-        self._page, self._look, self._map = page, look, found
+    def __init__(self, page: Page, text_style: TextStyle, found: SegmentMap, width: int) -> None:
+        self._page, self._text_style, self._map = page, text_style, found
         colours = found.colours(len(_TOPIC_CHARACTERS))
         self._marks: dict[int, tuple[str, str]] = {
             code: (mark, style) for code, (mark, style, _) in _STATES.items()
@@ -77,7 +77,7 @@ class Drawing:
 
     def _segment(self, row: SegmentRow) -> None:
         painted = "".join(self._paint(code) for code in self._line(row))
-        label = self._look.paint(fit(str(row.base), self._label, right=True), "cyan")
+        label = self._text_style.paint(fit(str(row.base), self._label, right=True), "cyan")
         size = fit(human_bytes(row.grid.size), 9, right=True)
         self._page.raw_line(f"{label} |{painted}|{size}")
 
@@ -97,7 +97,7 @@ class Drawing:
 
     def _paint(self, code: int) -> str:
         mark, style = self._marks.get(code, _OTHERS)
-        return self._look.paint(mark, style)
+        return self._text_style.paint(mark, style)
 
     def _legend(self) -> Iterator[str]:
         totals = self._map.totals
@@ -113,12 +113,12 @@ class Drawing:
                 yield self._explained(mark, style, text, totals[state])
 
     def _explained(self, mark: str, style: str, text: str, count: int) -> str:
-        from rmqtool.output.look import shrink
         from rmqtool.output.text import safe
+        from rmqtool.output.text_style import shrink
 
-        room = max((self._look.width or 80) - 16, _NARROW)
+        room = max((self._text_style.width or 80) - 16, _NARROW)
         shown = fit(shrink(safe(text), room), min(room, 44))
-        return f"  {self._look.paint(mark, style)} {shown} {human_bytes(count)}"
+        return f"  {self._text_style.paint(mark, style)} {shown} {human_bytes(count)}"
 
 
 def _shown(codes: list[int], sums: npt.NDArray[np.int64]) -> list[int]:

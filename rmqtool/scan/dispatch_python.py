@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 
-def rehash(lanes: Ints, count: int, table: Int32s) -> None:
+def rehash(partitions: Ints, count: int, table: Int32s) -> None:
     """See `kernels.dispatch.rehash`."""
     mask = len(table) - 1
-    for lane, home in enumerate(lanes[:count, QueueKeyColumn.HASH].tolist()):
+    for partition, home in enumerate(partitions[:count, QueueKeyColumn.HASH].tolist()):
         place = home & mask
         while table[place]:
             place = (place + 1) & mask
-        table[place] = lane + 1
+        table[place] = partition + 1
 
 
-def _lane_of(topic: bytes, queue_id: int, known: tuple[Ints, Bytes, Int32s]) -> tuple[int | None, int]:
-    """The lane of a topic and queue number, and the place in the table where it is or would be."""
-    lanes, names, table = known
+def _partition_of(topic: bytes, queue_id: int, known: tuple[Ints, Bytes, Int32s]) -> tuple[int | None, int]:
+    """The partition of a topic and queue number, and the place in the table where it is or would be."""
+    partitions, names, table = known
     home, mask = _home(topic, queue_id), len(table) - 1
     place = home & mask
     while table[place]:
-        lane = int(table[place]) - 1
-        number, name, length, hashed = lanes[lane].tolist()
+        partition = int(table[place]) - 1
+        number, name, length, hashed = partitions[partition].tolist()
         same = (hashed, number, length) == (home, queue_id, len(topic))
         if same and names[name : name + length].tobytes() == topic:
-            return lane, place
+            return partition, place
         place = (place + 1) & mask
     return None, place
 
@@ -63,23 +63,23 @@ def _numbered(
     counts: Ints,
     numbers: dict[tuple[bytes, int], int],
 ) -> int | None:
-    """The lane of a record, a new one if there is room for it. numbers: those that this run has met."""
+    """The partition of a record, a new one if there is room for it. numbers: those that this run has met."""
     import numpy as np
 
-    lanes, names, table = known
+    partitions, names, table = known
     at = row[Field.TOPIC_POSITION] - origin
     topic = bytes(data[at : at + row[Field.TOPIC_LENGTH]])
     key = topic, row[Field.QUEUE_ID]
     if key in numbers:
         return numbers[key]
-    lane, free = _lane_of(*key, known)
-    if lane is None:
-        if counts[0] == len(lanes) or counts[0] * 2 >= len(table) or counts[1] + len(topic) > len(names):
+    partition, free = _partition_of(*key, known)
+    if partition is None:
+        if counts[0] == len(partitions) or counts[0] * 2 >= len(table) or counts[1] + len(topic) > len(names):
             return None
-        lane = int(counts[0])
-        table[free] = lane + 1
-        lanes[
-            lane,
+        partition = int(counts[0])
+        table[free] = partition + 1
+        partitions[
+            partition,
             [QueueKeyColumn.QUEUE_ID, QueueKeyColumn.NAME, QueueKeyColumn.NAME_LENGTH, QueueKeyColumn.HASH],
         ] = (
             row[Field.QUEUE_ID],
@@ -89,8 +89,8 @@ def _numbered(
         )
         names[counts[1] : counts[1] + len(topic)] = np.frombuffer(topic, np.uint8)
         counts[:2] += 1, len(topic)
-    numbers[key] = lane
-    return lane
+    numbers[key] = partition
+    return partition
 
 
 def place(
@@ -110,15 +110,15 @@ def place(
         row = rows[r].tolist()
         if _has_no_unit(row):
             continue
-        lane = None
+        partition = None
         if counts[2] < columns.shape[1]:
-            lane = _numbered(data, origin, row, known, counts, numbers)
-        if lane is None:
+            partition = _numbered(data, origin, row, known, counts, numbers)
+        if partition is None:
             return r
         at, length = row[Field.TAGS_POSITION] - origin, row[Field.TAGS_LENGTH]
         tags = java_utf8_decode(bytes(data[at : at + length]))[0] if length > 0 else None
         columns[:, counts[2]] = (
-            lane,
+            partition,
             row[Field.QUEUE_OFFSET],
             segment_base + row[Field.POSITION],
             row[Field.STORE_SIZE],
@@ -148,17 +148,17 @@ def stretch(
         row = rows[r].tolist()
         if _has_no_unit(row):
             continue
-        lane = None
+        partition = None
         if counts[2] < columns.shape[1]:
-            lane = _numbered(data, origin, row, known[:3], counts, numbers)
-        if lane is None:
+            partition = _numbered(data, origin, row, known[:3], counts, numbers)
+        if partition is None:
             return r
-        slot, offset, at = row[Field.QUEUE_OFFSET], segment_base + row[Field.POSITION], int(newest[lane])
-        begun = at < counts[2] and columns[Stretch.LANE, at] == lane
+        slot, offset, at = row[Field.QUEUE_OFFSET], segment_base + row[Field.POSITION], int(newest[partition])
+        begun = at < counts[2] and columns[Stretch.PARTITION, at] == partition
         if not begun or slot != int(columns[Stretch.LAST_SLOT, at]) + 1:
-            at = newest[lane] = int(counts[2])
+            at = newest[partition] = int(counts[2])
             counts[2] += 1
-            columns[: Stretch.LAST_SLOT, at] = lane, slot, offset
+            columns[: Stretch.LAST_SLOT, at] = partition, slot, offset
         columns[Stretch.LAST_SLOT :, at] = slot, offset
     return len(rows)
 
@@ -173,14 +173,14 @@ def outline(rows: Ints, most: int) -> tuple[int, int]:
     return odd, int(even)
 
 
-def by_lane(columns: Ints, count: int, starts: Ints, order: Ints) -> None:
-    """See `kernels.dispatch.by_lane`."""
+def by_partition(columns: Ints, count: int, starts: Ints, order: Ints) -> None:
+    """See `kernels.dispatch.by_partition`."""
     import numpy as np
 
-    lanes = columns[DispatchColumn.LANE, :count]
-    order[:count] = np.argsort(lanes, kind="stable")
+    partitions = columns[DispatchColumn.PARTITION, :count]
+    order[:count] = np.argsort(partitions, kind="stable")
     starts[0] = 0
-    starts[1:] = np.cumsum(np.bincount(lanes, minlength=len(starts) - 1))
+    starts[1:] = np.cumsum(np.bincount(partitions, minlength=len(starts) - 1))
 
 
 def agree_units(units: Bytes, first_slot: int, columns: Ints, chosen: Ints, right: Bools) -> tuple[int, int]:

@@ -186,7 +186,7 @@ class DispatchColumn(IntEnum):
     `CODE` is the hash of the tags, `OWNER` the record's row in its run, `TIME` its store timestamp (ms).
     """
 
-    LANE = 0
+    PARTITION = 0
     SLOT = 1
     OFFSET = 2
     SIZE = 3
@@ -225,7 +225,7 @@ class Stretch(IntEnum):
     one before. OFFSET is the physical offset of the first.
     """
 
-    LANE = 0
+    PARTITION = 0
     SLOT = 1
     OFFSET = 2
     LAST_SLOT = 3

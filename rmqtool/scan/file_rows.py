@@ -54,7 +54,7 @@ def unreadable_rows(file: StoreFile, source: ZeroFilledSource) -> Iterator[Row]:
     """The ranges of a file that could not be read, when it has been read to its end."""
     source.notice_cut()
     for bad in source.unreadable:
-        row = {"type": "gap", "path": file.shown, "position": bad.start, "length": bad.length}
+        row = {"type": "gap", "path": file.display_path, "position": bad.start, "length": bad.length}
         yield row | {"reason": "unreadable", "error": bad.reason}
 
 
@@ -72,7 +72,7 @@ def readable(batch: pa.RecordBatch, starts: Ints, width: int, source: ZeroFilled
 def cut_row(file: StoreFile, size: int, wanted: int) -> Row:
     """A file that ends early, or goes on behind its end."""
     at = min(size, wanted)
-    place = {"path": file.shown, "position": at, "length": abs(size - wanted)}
+    place = {"path": file.display_path, "position": at, "length": abs(size - wanted)}
     reported = {"reason": "short" if size < wanted else "excess", "expected": wanted, "found": size}
     return {"type": "gap", **place, **reported}
 
@@ -81,7 +81,7 @@ def short_row(file: StoreFile, wanted: int) -> Row:
     """A file that has not even what it must begin with."""
     return {
         "type": "gap",
-        "path": file.shown,
+        "path": file.display_path,
         "position": 0,
         "length": file.size,
         "reason": "short",
@@ -95,7 +95,7 @@ def undecodable(file: StoreFile, raw: bytes, reason: str) -> Row:
     shown = raw[:64].hex()
     return {
         "type": "gap",
-        "path": file.shown,
+        "path": file.display_path,
         "position": 0,
         "length": file.size,
         "reason": reason,

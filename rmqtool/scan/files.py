@@ -94,18 +94,18 @@ class FileReader:
 
 def _undecoded(_: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
     reason = f"{file.kind} files are not decoded by this release"
-    yield {"type": "undecoded", "path": file.shown, "kind": file.kind.value, "reason": reason}
+    yield {"type": "undecoded", "path": file.display_path, "kind": file.kind.value, "reason": reason}
 
 
 def _queue(reader: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
-    place = QueueFile(file.shown, file.base_offset or 0, file.topic, file.queue_id)
+    place = QueueFile(file.display_path, file.base_offset or 0, file.topic, file.queue_id)
     batch = file.kind is FileKind.BATCHCONSUMEQUEUE
     lookup = None if batch else reader.extensions.of(file.topic, file.queue_id)
     width = (BATCH_UNIT if batch else UNIT).itemsize
     with reader.open(file) as source:
         for item in read_units(source, place, batch=batch, log=reader.log_range):
             if isinstance(item, (Gap, Tail)):
-                yield event_row("gap" if isinstance(item, Gap) else "tail", file.shown, item)
+                yield event_row("gap" if isinstance(item, Gap) else "tail", file.display_path, item)
             else:
                 units = readable(item, item["position"].to_numpy(), width, source)
                 yield RowBatch("unit", units if lookup is None else _resolved(units, lookup))
@@ -130,11 +130,11 @@ def _extension(reader: FileReader, file: StoreFile) -> Iterator[RowBatch | Row]:
                 row = asdict(item)
                 row["store_timestamp"] = row.pop("msg_store_time")
                 row["bit_map_hex"] = row.pop("bit_map").hex()
-                yield {"type": "ext_unit", "path": file.shown, **row}
+                yield {"type": "ext_unit", "path": file.display_path, **row}
             elif isinstance(item, EndMarker):
-                yield {"type": "ext_end", "path": file.shown, "position": item.position}
+                yield {"type": "ext_end", "path": file.display_path, "position": item.position}
             else:
-                yield event_row("gap" if isinstance(item, Gap) else "tail", file.shown, item)
+                yield event_row("gap" if isinstance(item, Gap) else "tail", file.display_path, item)
         yield from unreadable_rows(file, source)
 
 

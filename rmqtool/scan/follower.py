@@ -125,7 +125,7 @@ class LogFollower:
                 if len(whole):
                     end, lost = behind(replace(event, rows=whole)), None
         if lost is not None and unreadable == "fail":
-            raise UnreadableError(last.file.shown, lost.position, lost.length, lost.reason)
+            raise UnreadableError(last.file.display_path, lost.position, lost.length, lost.reason)
         return last.base + end
 
     def last_end(self) -> int:

@@ -40,7 +40,7 @@ def _index_parts(reader: FileAccess, file: StoreFile, source: ZeroFilledSource) 
         return
     row: Row = {
         "type": "index_header",
-        "path": file.shown,
+        "path": file.display_path,
         **asdict(header),
         "slots": geometry.slots,
         "items": geometry.items,
@@ -49,7 +49,7 @@ def _index_parts(reader: FileAccess, file: StoreFile, source: ZeroFilledSource) 
     if geometry.slots is None or geometry.items is None:
         yield row
         if header.index_count > FIRST_ITEM or not is_zero(source, sizeof(Header)):
-            about = {"path": file.shown, "kind": file.kind.value, "reason": geometry.detail}
+            about = {"path": file.display_path, "kind": file.kind.value, "reason": geometry.detail}
             yield {"type": "undecoded", **about}
         return
     slots, items = geometry.slots, geometry.items
@@ -72,13 +72,13 @@ def _slots_and_items(
     from rmqtool.scan.index import ITEM, SLOT
     from rmqtool.scan.index_batches import read_items, read_slots
 
-    for batch in read_slots(source, file.shown, slots):
+    for batch in read_slots(source, file.display_path, slots):
         places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
         yield RowBatch("index_slot", readable(batch, places, SLOT.itemsize, source))
     width = ITEM.itemsize
-    for batch in read_items(source, file.shown, slots, end):
+    for batch in read_items(source, file.display_path, slots, end):
         if isinstance(batch, Gap):
-            yield event_row("gap", file.shown, batch)
+            yield event_row("gap", file.display_path, batch)
             continue
         places = item_position(0, slots) + batch["number"].to_numpy().astype(np.int64) * width
         yield RowBatch("index_item", readable(batch, places, width, source))

@@ -62,7 +62,7 @@ class Carve(Protocol):
 class Dispatch(Protocol):
     """What a run of records gives the queues."""
 
-    def rehash(self, lanes: Ints, count: int, table: Int32s) -> None: ...
+    def rehash(self, partitions: Ints, count: int, table: Int32s) -> None: ...
 
     def place(
         self,
@@ -90,7 +90,7 @@ class Dispatch(Protocol):
 
     def outline(self, rows: Ints, most: int) -> tuple[int, int]: ...
 
-    def by_lane(self, columns: Ints, count: int, starts: Ints, order: Ints) -> None: ...
+    def by_partition(self, columns: Ints, count: int, starts: Ints, order: Ints) -> None: ...
 
     def agree_units(
         self, units: Bytes, first_slot: int, columns: Ints, chosen: Ints, right: Bools
@@ -279,7 +279,7 @@ class Kernels(Protocol):
     ) -> int: ...
 
     def tally(
-        self, rows: Ints, lanes: Ints, topics: Ints, grid: Ints, drawn: Ints, sums: Ints, seconds: Ints
+        self, rows: Ints, partitions: Ints, topics: Ints, grid: Ints, drawn: Ints, sums: Ints, seconds: Ints
     ) -> tuple[int, int]: ...
 
     def walk_entries(

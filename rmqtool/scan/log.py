@@ -82,9 +82,9 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     ]
     kernels = choose_kernels(min(data_bytes(chosen), max(high - low, 0)))
 
-    def work(segment: Segment, lane: WorkerContext) -> Iterator[Piece]:
+    def work(segment: Segment, worker: WorkerContext) -> Iterator[Piece]:
         within = max(low - segment.base, 0), high - segment.base
-        return _scan_one(segment, how, kernels, lane, within, active=segments.is_active(segment))
+        return _scan_one(segment, how, kernels, worker, within, active=segments.is_active(segment))
 
     return in_order(chosen, work, how.options.jobs, size=lambda one: one.size)
 
@@ -93,7 +93,7 @@ def _scan_one(
     segment: Segment,
     how: LogScan,
     kernels: Kernels,
-    lane: WorkerContext,
+    worker: WorkerContext,
     within: tuple[int, int],
     *,
     active: bool,
@@ -105,7 +105,7 @@ def _scan_one(
         with opened(
             segment,
             options,
-            lane=lane,
+            worker=worker,
             kernels=kernels,
             active=active,
             checks=how.checks,
@@ -126,7 +126,7 @@ def _scan_one(
                 if len(part.rows):
                     end = behind(part)
                     batches = _Batches(
-                        segment, how, kernels, source, scan, lane, odd=odd_rows(kernels, part) > 0
+                        segment, how, kernels, source, scan, worker, odd=odd_rows(kernels, part) > 0
                     )
                     doubts = _doubts(segment, part, Doubt.MISPLACED) if batches.odd else []
                     yield from batches.of(part)
@@ -176,7 +176,7 @@ class _Batches:
     kernels: Kernels
     source: ZeroFilledSource
     scan: SegmentScan
-    lane: WorkerContext
+    worker: WorkerContext
     odd: bool
 
     def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
@@ -194,8 +194,8 @@ class _Batches:
         else:
             # a filter may look at text, so it is given no more at once than a batch holds
             for some in cut(records):
-                kept = self.how.choose(some, self.segment.base, self.segment.file.shown)
-                if self._spoiled(mapped=mapped):
+                kept = self.how.choose(some, self.segment.base, self.segment.file.display_path)
+                if self._had_fault(mapped=mapped):
                     yield from self._reread(some)
                 elif len(kept.rows):
                     bad = yield from self._all(kept, bad, mapped=mapped)
@@ -203,7 +203,7 @@ class _Batches:
             empty = Records(records.rows[:0], records.window, records.origin)
             yield Piece(self.segment, self._batch(Part(empty)), bad)
 
-    def _spoiled(self, *, mapped: bool) -> bool:
+    def _had_fault(self, *, mapped: bool) -> bool:
         """Whether bytes of a run, and of all that follows in it, may be wrong; `mapped`: they are no copy."""
         return self.source.had_fault() or (mapped and not self.source.zero_copy)
 
@@ -212,9 +212,9 @@ class _Batches:
         from rmqtool.scan.table import PLAIN_COLUMNS
 
         plain = not PLAIN_COLUMNS.isdisjoint(self.how.columns)
-        for part in parts(records, self.lane, plain=plain):
+        for part in parts(records, self.worker, plain=plain):
             batch = self._batch(part)
-            if self._spoiled(mapped=mapped):
+            if self._had_fault(mapped=mapped):
                 yield from self._reread(part.records)
                 continue
             yield Piece(self.segment, batch, bad)
@@ -238,7 +238,7 @@ class _Batches:
         return to_batch(
             part.records,
             base=self.segment.base,
-            path=self.segment.file.shown,
+            path=self.segment.file.display_path,
             kernels=self.kernels,
             columns=self.how.columns,
             plain=part.plain,

@@ -38,7 +38,7 @@ def opened(  # noqa: PLR0913 - all but two are options
     segment: Segment,
     options: ReadOptions,
     *,
-    lane: WorkerContext = ALONE,
+    worker: WorkerContext = ALONE,
     kernels: Kernels | None = None,
     end: int | None = None,
     active: bool = True,
@@ -54,7 +54,7 @@ def opened(  # noqa: PLR0913 - all but two are options
     end: position at which the file is taken to end, None for its length. A file whose length is another one
     than when it was listed is copied, and taken for live. Raises `StoreIOError`, `VanishedError`.
     """
-    access = replace(options.access, stop=lane.stop)
+    access = replace(options.access, stop=worker.stop)
     found: ByteSource = segment.open(access)
     moving = options.live
     if end is not None:
@@ -81,7 +81,7 @@ def opened(  # noqa: PLR0913 - all but two are options
                 window_bytes=window_bytes,
                 kernels=options.kernels if kernels is None else kernels,
                 moving=moving,
-                stop=lane.stop,
+                stop=worker.stop,
             ),
         )
 
@@ -99,14 +99,14 @@ def scanned(
     base: int,
     options: ReadOptions,
     *,
-    lane: WorkerContext = ALONE,
+    worker: WorkerContext = ALONE,
     checks: Check = Check.ALL,
     active: bool = False,
     false_blanks: bool = False,
     start: int = 0,
 ) -> Iterator[ScannedFile]:
     """As `opened`, for a file that is known by itself. base: physical offset of its first byte."""
-    with options.open(file, lane) as source:
+    with options.open(file, worker) as source:
         scan = SegmentScan(
             source,
             base,
@@ -115,14 +115,14 @@ def scanned(
             false_blanks=false_blanks,
             start=start,
             kernels=options.kernels,
-            stop=lane.stop,
+            stop=worker.stop,
         )
         yield ScannedFile(source, scan)
 
 
-def handed_on(records: Records, source: ByteSource, lane: WorkerContext) -> Records:
+def handed_on(records: Records, source: ByteSource, worker: WorkerContext) -> Records:
     """The run for another thread, which has room for it: its rows are overwritten when the scan goes on."""
-    lane.take(records.rows.nbytes + copied_bytes(source, records))
+    worker.take(records.rows.nbytes + copied_bytes(source, records))
     return Records(records.rows.copy(), records.window, records.origin)
 
 

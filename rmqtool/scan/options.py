@@ -83,6 +83,6 @@ class ReadOptions:
         if self.expect is not None:
             self.expect(count)
 
-    def open(self, file: StoreFile, lane: WorkerContext = ALONE) -> ByteSource:
-        """A file of the log, for the thread of this lane."""
-        return file.open(replace(self.access, stop=lane.stop))
+    def open(self, file: StoreFile, worker: WorkerContext = ALONE) -> ByteSource:
+        """A file of the log, for the thread of this worker."""
+        return file.open(replace(self.access, stop=worker.stop))

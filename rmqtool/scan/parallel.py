@@ -53,7 +53,7 @@ class _Done:
 
 
 class _Worker(WorkerContext, Generic[Result]):
-    """One thread's lane, and its results on the way to the reader."""
+    """One thread's context, and its results on the way to the reader."""
 
     def __init__(self, budget: Budget, stop: Event) -> None:
         self.stop: Event = stop
@@ -65,7 +65,7 @@ class _Worker(WorkerContext, Generic[Result]):
         """the reader has given everything back and waits for a result of this worker"""
 
     def take(self, count: int) -> None:
-        """See `Lane.take`; raises `Stopped` when nobody reads any more."""
+        """See `WorkerContext.take`; raises `Stopped` when nobody reads any more."""
         with self._budget.changed:
             while not self._budget.has_room(count, first=self._first):
                 if self._awaited and not self._results:
@@ -118,10 +118,10 @@ def in_order(
     budget: Budget | None = None,
     size: Callable[[Item], int] | None = None,
 ) -> Generator[Result, None, None]:
-    """All results of `work(item, lane)` for one item after the other, computed by up to `jobs` threads.
+    """All results of `work(item, worker)` for one item after the other, computed by up to `jobs` threads.
 
     Nothing is started that is more than `jobs` items ahead, and no more than `MAX_WORKERS` run at once.
-    Memory is bounded where `work` takes from its lane before it makes something large. An error surfaces
+    Memory is bounded where `work` takes from its context before it makes something large. An error surfaces
     where its results would stand; the other workers stop. Closing the iterator stops them too. size: bytes
     of an item; small ones are done by the reader itself, sooner than a thread begins.
     """

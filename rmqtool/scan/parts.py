@@ -50,20 +50,20 @@ def cut(records: Records) -> Iterator[Records]:
         start = end
 
 
-def parts(records: Records, lane: WorkerContext, *, plain: bool) -> Iterator[Part]:
-    """A run cut by what it needs as columns, that memory taken from `lane` before it is used.
+def parts(records: Records, worker: WorkerContext, *, plain: bool) -> Iterator[Part]:
+    """A run cut by what it needs as columns, that memory taken from `worker` before it is used.
 
     plain: bodies are wanted as the producer sent them, each is decompressed once, here.
     """
     for some in cut(records):
-        lane.take(_COPIES * int(some.rows[:, Field.STORE_SIZE].sum()) + _ROW_BYTES * len(some.rows))
+        worker.take(_COPIES * int(some.rows[:, Field.STORE_SIZE].sum()) + _ROW_BYTES * len(some.rows))
         if plain and (some.rows[:, Field.SYS_FLAG] & 1).any():
-            yield from _inflated(some, lane)
+            yield from _inflated(some, worker)
         else:
             yield Part(some)
 
 
-def _inflated(records: Records, lane: WorkerContext) -> Iterator[Part]:
+def _inflated(records: Records, worker: WorkerContext) -> Iterator[Part]:
     """Only inflating tells how large a body is: in the room of a batch first, else alone, up to the limit."""
     from rmqtool.scan.bodies import PLAIN_LIMIT, inflate, stored_bodies
 
@@ -74,16 +74,16 @@ def _inflated(records: Records, lane: WorkerContext) -> Iterator[Part]:
         return Part(Records(records.rows[start:end], records.window, records.origin), plain)
 
     flags = records.rows[:, Field.SYS_FLAG].tolist()
-    lane.take(_COPIES * BATCH_BYTES)
+    worker.take(_COPIES * BATCH_BYTES)
     for index, (stored, flag) in enumerate(zip(stored_bodies(records), flags, strict=True)):
         body, fits = inflate(stored, flag, BATCH_BYTES)
         length = BATCH_BYTES + 1 if not fits else len(body or b"")
         if plain and size + length > BATCH_BYTES:
             yield closed(index)
             plain, size, start = [], 0, index
-            lane.take(_COPIES * BATCH_BYTES)
+            worker.take(_COPIES * BATCH_BYTES)
         if not fits:
-            lane.take(_COPIES * PLAIN_LIMIT)
+            worker.take(_COPIES * PLAIN_LIMIT)
             body, _ = inflate(stored, flag)
         plain.append(body)
         size += length

@@ -95,7 +95,7 @@ class _Found:
 
     def as_damaged(self, *, torn: bool) -> Damaged:
         return Damaged(
-            self.segment.file.shown,
+            self.segment.file.display_path,
             self.start,
             self.segment.base + self.start,
             self.row[Field.STORE_SIZE],
@@ -194,5 +194,5 @@ def _batch(near: Sequence[_Found], source: ByteSource, columns: Sequence[str]) -
     segment, start = near[0].segment, near[0].start
     window = source.window(start, max(one.end for one in near) - start)
     records = Records(np.array([one.row for one in near], np.int64), window, start)
-    path = segment.file.shown
+    path = segment.file.display_path
     return to_batch(records, base=segment.base, path=path, kernels=kernels_python, columns=columns)

@@ -204,21 +204,21 @@ class LogReader(Generic[Made]):
             found += [_Part(parts, number) for number in range(count)]
         return found
 
-    def _read(self, part: _Part, lane: WorkerContext) -> Iterator[_Progress]:
+    def _read(self, part: _Part, worker: WorkerContext) -> Iterator[_Progress]:
         """One part, for one thread."""
         parts, number = part
         start = parts.start(number)
         if start is None or start < parts.due:
             return
         now = start
-        for now, event in self._events(parts, number, start, lane):
+        for now, event in self._events(parts, number, start, worker):
             if start < parts.due:
                 return
             yield _Progress(parts, start, now, event)
         yield _Progress(parts, start, now, None)
 
     def _events(
-        self, parts: _Parts, number: int, start: int, lane: WorkerContext
+        self, parts: _Parts, number: int, start: int, worker: WorkerContext
     ) -> Iterator[tuple[int, object]]:
         """Where the part has come to, and what was read; at the end where it ends."""
         segment = parts.segment
@@ -231,7 +231,7 @@ class LogReader(Generic[Made]):
             with opened(
                 segment,
                 self.options if self.mapped else self.copying,
-                lane=lane,
+                worker=worker,
                 kernels=self.kernels,
                 active=self.segments.is_active(segment),
                 checks=self.checks,
@@ -241,7 +241,7 @@ class LogReader(Generic[Made]):
                 batch_rows=self.batch_rows,
                 window_bytes=WINDOW_BYTES,
             ) as found:
-                for now, event in self._made(parts, number, done, found, lane):
+                for now, event in self._made(parts, number, done, found, worker):
                     done = now
                     yield now, event
         except VanishedError as error:
@@ -250,7 +250,7 @@ class LogReader(Generic[Made]):
             yield segment.size, unread(error, done, parts.high, live=live)
 
     def _made(
-        self, parts: _Parts, number: int, done: int, found: OpenSegment, lane: WorkerContext
+        self, parts: _Parts, number: int, done: int, found: OpenSegment, worker: WorkerContext
     ) -> Iterator[tuple[int, object]]:
         """What becomes of the events of a scan, and where each ends."""
         segment, stop = parts.segment, parts.behind(number, done + 1)
@@ -271,14 +271,14 @@ class LogReader(Generic[Made]):
                     if rest is not None:
                         waiting.appendleft(rest)
                     done = behind(run)
-                    lane.take(of_run.nbytes)
+                    worker.take(of_run.nbytes)
                     yield done, of_run
                 elif not isinstance(one, Sound):
                     done = done if isinstance(one, End) else max(done, one.position + one.length)
                     yield done, self.of_event(source, one)
                 elif summing is not None:
                     of_run, done = summing.of_sound(one), one.end
-                    lane.take(of_run.nbytes)
+                    worker.take(of_run.nbytes)
                     yield done, of_run
                 if done >= stop:
                     stop = parts.behind(number, done)

@@ -23,7 +23,7 @@ def read_checkpoint(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | 
     names = [name for name in parsed if name not in {"_io", "reserved"}]
     yield {
         "type": "checkpoint",
-        "path": file.shown,
+        "path": file.display_path,
         **{name: int(parsed[name]) for name in names},
         "length": file.size,
         "rest_is_zero": not any(raw[CHECKPOINT_HEAD_SIZE:]),
@@ -38,7 +38,7 @@ def read_checkpoint(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | 
 
 def _filled(file: StoreFile, raw: bytes, start: int, end: int) -> Row:
     """Bytes where every release leaves zeros."""
-    place = {"path": file.shown, "position": start, "length": end - start}
+    place = {"path": file.display_path, "position": start, "length": end - start}
     found = raw[start:end].lstrip(b"\0")[:64].hex()
     return {"type": "gap", **place, "reason": "not_zero", "expected": 0, "found": found}
 
@@ -50,7 +50,7 @@ def read_abort(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
 
     raw = read_whole(file, reader.access)
     try:
-        yield {"type": file.kind.value, "path": file.shown, "pid": Abort.parse(raw)}
+        yield {"type": file.kind.value, "path": file.display_path, "pid": Abort.parse(raw)}
     except FormatError as error:
         yield undecodable(file, raw, str(error))
 
@@ -62,7 +62,7 @@ def read_lock(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
     state = probe(file.location)
     raw = read_whole(file, reader.access)
     reported = {"held": state.held, "pid": state.pid, "reason": state.reason}
-    yield {"type": "lock", "path": file.shown, "content_hex": raw[:64].hex(), **reported}
+    yield {"type": "lock", "path": file.display_path, "content_hex": raw[:64].hex(), **reported}
     if raw not in {b"", b"lock"}:
         yield undecodable(file, raw, "is neither empty nor the word lock")
 
@@ -80,7 +80,7 @@ def read_epoch(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
         return
     yield {
         "type": "epoch_file",
-        "path": file.shown,
+        "path": file.display_path,
         "count": parsed.count,
         "valid": parsed.is_valid,
         "crc": "ok" if parsed.crc == parsed.computed_crc else "bad",
@@ -88,7 +88,7 @@ def read_epoch(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
         "computed_crc": parsed.computed_crc,
     }
     for number, entry in enumerate(parsed.entries):
-        yield {"type": "epoch", "path": file.shown, "number": number, **entry._asdict()}
+        yield {"type": "epoch", "path": file.display_path, "number": number, **entry._asdict()}
 
 
 def read_identity(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]:
@@ -98,7 +98,7 @@ def read_identity(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Ro
 
     raw = read_whole(file, reader.access)
     try:
-        yield {"type": "broker_identity", "path": file.shown, **BrokerIdentity.parse(raw)._asdict()}
+        yield {"type": "broker_identity", "path": file.display_path, **BrokerIdentity.parse(raw)._asdict()}
     except FormatError as error:
         yield undecodable(file, raw, str(error))
 
@@ -108,5 +108,10 @@ def read_config(reader: FileAccess, file: StoreFile) -> Iterator[RowBatch | Row]
     from rmqtool.store.config_json import parse_config
 
     parsed = parse_config(read_whole(file, reader.access))
-    row: Row = {"type": "config", "path": file.shown, "state": parsed.state.value, "detail": parsed.detail}
+    row: Row = {
+        "type": "config",
+        "path": file.display_path,
+        "state": parsed.state.value,
+        "detail": parsed.detail,
+    }
     yield row | {"content": parsed.data}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.lanes import Placed, StretchedLanes
+    from rmqtool.scan.partitions import Placed, StretchedPartitions
 
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
@@ -83,9 +83,9 @@ class Runs(ABC, Generic[Run]):
 class SoundRuns(Runs[Sound]):
     """All of them, by their queues."""
 
-    def __init__(self, kernels: Kernels, checks: Check, lanes: StretchedLanes) -> None:
+    def __init__(self, kernels: Kernels, checks: Check, partitions: StretchedPartitions) -> None:
         super().__init__(kernels, checks)
-        self._lanes = lanes
+        self._partitions = partitions
         self._keyed = np.zeros(3, np.int64)
 
     def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
@@ -98,7 +98,7 @@ class SoundRuns(Runs[Sound]):
             MOST_APART,
             self._rows,
             self._status,
-            *self._lanes.state(),
+            *self._partitions.state(),
             self._keyed,
             self._sums,
         )
@@ -109,7 +109,7 @@ class SoundRuns(Runs[Sound]):
             keyed=sums[Sum.KEYED],
             keyed_start=sums[Sum.KEYED_START],
             keyed_end=sums[Sum.KEYED_END],
-            stretches=self._lanes.filled(),
+            stretches=self._partitions.filled(),
         )
 
 

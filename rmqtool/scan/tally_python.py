@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def tally(
-    rows: Ints, lanes: Ints, topics: Ints, grid: Ints, drawn: Ints, sums: Ints, seconds: Ints
+    rows: Ints, partitions: Ints, topics: Ints, grid: Ints, drawn: Ints, sums: Ints, seconds: Ints
 ) -> tuple[int, int]:
     """See `kernels.tally.tally`."""
     width, behind = grid.tolist()
     front = int(rows[0, Field.POSITION]) // width if len(rows) else 0
     by_second: list[list[int]] = []
-    for row, topic in zip(rows.tolist(), topics[lanes].tolist(), strict=True):
+    for row, topic in zip(rows.tolist(), topics[partitions].tolist(), strict=True):
         size, time, start = row[Field.STORE_SIZE], row[Field.STORE_TIMESTAMP], row[Field.POSITION]
         own = sums[topic]
         first = not own[TopicSum.MESSAGES]

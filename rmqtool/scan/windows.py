@@ -56,7 +56,7 @@ class Windows:
         if self._stop is not None and self._stop.is_set():
             raise Stopped
         if self._mapped and not self._source.zero_copy:
-            self._window = None  # spoiled, as somebody else has been reported
+            self._window = None  # of no use, as somebody else has been reported
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end

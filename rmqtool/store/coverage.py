@@ -60,7 +60,7 @@ def unopened(file: StoreFile) -> Row | None:
     """The row of an entry that is never opened (FIFO, socket, device, dead link), None for a file."""
     if file.regular or os.path.isdir(file.location):  # a link in a circle hides no file
         return None
-    return unreadable(file.shown, file.note or "not a regular file")
+    return unreadable(file.display_path, file.note or "not a regular file")
 
 
 def unopened_entries(store: Store) -> Iterator[StoreFile]:
@@ -92,7 +92,7 @@ def rest_of_log(
     if not parts:
         return []
     first, low, _ = parts[0]
-    row: Row = {"path": first.file.shown, "position": low - first.base, "physical_offset": low}
+    row: Row = {"path": first.file.display_path, "position": low - first.base, "physical_offset": low}
     return [_ranged(row, [high - low for _, low, high in parts], parts[-1][0].file, reason)]
 
 
@@ -115,12 +115,12 @@ def rest_of_files(files: Sequence[StoreFile], position: int, reason: Incomplete)
     if not files:
         return []
     lengths = [files[0].size - position, *(one.size for one in files[1:])]
-    return [_ranged({"path": files[0].shown, "position": position}, lengths, files[-1], reason)]
+    return [_ranged({"path": files[0].display_path, "position": position}, lengths, files[-1], reason)]
 
 
 def _ranged(row: Row, lengths: Sequence[int], last: StoreFile, reason: Incomplete) -> Row:
     row |= {"length": sum(lengths), "reason": reason.value}
-    return row if len(lengths) == 1 else row | {"files": len(lengths), "last_path": last.shown}
+    return row if len(lengths) == 1 else row | {"files": len(lengths), "last_path": last.display_path}
 
 
 def coverage(not_covered: Sequence[Row]) -> Row:

@@ -25,7 +25,7 @@ class NotCopiedError(StoreIOError):
 class StoreFile:
     """One path that is not a directory.
 
-    path: relative to the store root, with `/` (undecodable bytes as lone surrogates: print `shown`).
+    path: relative to the store root, with `/` (undecodable bytes as lone surrogates: print `display_path`).
     size, disk_bytes: length and really allocated bytes. mtime_ns: modification time, ns since the epoch.
     base_offset: the number in the name where the name is an offset in bytes, else None.
     root: 0 for the store itself, 1 … for the roots given with `commitlog_roots`.
@@ -64,7 +64,7 @@ class StoreFile:
         return min(self.size, INT_MAX)
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """`path`, printable and fit for JSON (`names.escape_name`)."""
         return escape_name(self.path)
 
@@ -74,8 +74,8 @@ class StoreFile:
         Raises what `open_source` raises, `NotCopiedError` for an absent one.
         """
         if self.absent is not None:
-            raise NotCopiedError(f"{self.shown}: {self.absent}")
-        return open_source(self.location, mode, name=self.shown, sparse=self.disk_bytes < self.size)
+            raise NotCopiedError(f"{self.display_path}: {self.absent}")
+        return open_source(self.location, mode, name=self.display_path, sparse=self.disk_bytes < self.size)
 
 
 @dataclass(frozen=True, slots=True)

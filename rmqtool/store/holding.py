@@ -50,7 +50,7 @@ def refuse_if_held(root: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def hold(root: str | os.PathLike[str]) -> Iterator[Held]:
+def acquire_store_lock(root: str | os.PathLike[str]) -> Iterator[Held]:
     """Holds the lock of the store at `root`; a missing lock file is made with the owner of the root.
 
     Raises `LockedError` when another process, or this one, holds it, `PlanRefusedError` when what lies there

@@ -111,7 +111,7 @@ class Listing:
         found: dict[str, list[Entry]] = {}
         for file in self.store.files:
             parent, _, name = file.path.rpartition("/")
-            found.setdefault(parent, []).append(Entry(name, file.shown, file.size, file))
+            found.setdefault(parent, []).append(Entry(name, file.display_path, file.size, file))
         for one in self.store.directories:
             if one.path:
                 parent, _, name = one.path.rpartition("/")

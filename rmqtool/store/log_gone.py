@@ -35,10 +35,10 @@ def witnesses_of_lost_log(store: Store) -> list[str]:
 
 
 def _witnesses(store: Store) -> Iterator[str]:
-    queues = [file.shown for file in store.of_kind(*QUEUE_KINDS) if file.size]
+    queues = [file.display_path for file in store.of_kind(*QUEUE_KINDS) if file.size]
     yield from queues[:1]
-    yield from (file.shown for file in store.of_kind(FileKind.CHECKPOINT) if _has_times(file))
-    yield from [file.shown for file in store.index_files() if _has_items(file)][:1]
+    yield from (file.display_path for file in store.of_kind(FileKind.CHECKPOINT) if _has_times(file))
+    yield from [file.display_path for file in store.index_files() if _has_items(file)][:1]
     if any(file.size and _holds_units(file) for file in rocksdb_queue_files(store)):
         yield DATABASE
     if any(one.offset > 0 for one in stored_offsets(store)):
@@ -57,7 +57,7 @@ def _has_times(file: StoreFile) -> bool:
 
 def _has_items(file: StoreFile) -> bool:
     try:
-        with open_source(file.location, "pread", name=file.shown) as source:
+        with open_source(file.location, "pread", name=file.display_path) as source:
             raw = source.window(0, sizeof(Header)).tobytes()
     except RmqtoolError:
         return False

@@ -89,7 +89,7 @@ def refuse_partial(store: StoreContents) -> None:
     if store.absent:
         raise UnfitStoreError(
             f"{escape_name(str(store.given))} is a copy that lacks {len(store.absent)} of its store's files "
-            f"(the first: {store.absent[0].shown}); this needs all of them"
+            f"(the first: {store.absent[0].display_path}); this needs all of them"
         )
 
 

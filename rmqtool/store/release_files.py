@@ -87,11 +87,11 @@ def _header(file: StoreFile) -> Container | None:
 def _presence(store: StoreContents) -> Iterator[Evidence]:
     for kind, release in _NEW_KINDS.items():
         for file in store.of_kind(kind)[:1]:
-            yield Evidence(f"{kind} exists", file.shown, since(release), Weight.CERTAIN, file.mtime_ns)
+            yield Evidence(f"{kind} exists", file.display_path, since(release), Weight.CERTAIN, file.mtime_ns)
     for file in store.of_kind(FileKind.CONFIG):
         if file.name in _NEW_CONFIGS:
             yield Evidence(
-                "exists", file.shown, since(_NEW_CONFIGS[file.name]), Weight.CERTAIN, file.mtime_ns
+                "exists", file.display_path, since(_NEW_CONFIGS[file.name]), Weight.CERTAIN, file.mtime_ns
             )
     seen: set[str] = set()
     for file in store.of_kind(FileKind.ROCKSDB):
@@ -118,9 +118,9 @@ def _abort(store: StoreContents, file: StoreFile) -> Iterator[Evidence]:
         return
     if content.isdigit():
         fact = "holds a process id"
-        yield Evidence(fact, file.shown, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
+        yield Evidence(fact, file.display_path, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
     elif not content and not store.of_kind(FileKind.ABORT_BAK):
-        yield Evidence("is empty", file.shown, until(LAST_4), Weight.LIKELY, file.mtime_ns)
+        yield Evidence("is empty", file.display_path, until(LAST_4), Weight.LIKELY, file.mtime_ns)
 
 
 def _checkpoint(file: StoreFile) -> Iterator[Evidence]:
@@ -133,7 +133,7 @@ def _checkpoint(file: StoreFile) -> Iterator[Evidence]:
         return
     if fields.master_flushed_offset or fields.confirm_physical_offset:
         fact = "has masterFlushedOffset or confirmPhyOffset"
-        yield Evidence(fact, file.shown, since(FIRST_5), Weight.WEAK, file.mtime_ns)
+        yield Evidence(fact, file.display_path, since(FIRST_5), Weight.WEAK, file.mtime_ns)
 
 
 def _config(file: StoreFile) -> Iterator[Evidence]:
@@ -143,31 +143,43 @@ def _config(file: StoreFile) -> Iterator[Evidence]:
     version = data.get("dataVersion")
     if isinstance(version, dict) and "stateVersion" in version:
         fact = "dataVersion has a stateVersion"
-        yield Evidence(fact, file.shown, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
+        yield Evidence(fact, file.display_path, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
     elif isinstance(version, dict):
         yield Evidence(
-            "dataVersion has no stateVersion", file.shown, until(LAST_4), Weight.LIKELY, file.mtime_ns
+            "dataVersion has no stateVersion", file.display_path, until(LAST_4), Weight.LIKELY, file.mtime_ns
         )
     elif file.name in ("consumerOffset.json", "delayOffset.json"):
-        yield Evidence("has no dataVersion", file.shown, until(LAST_4), Weight.LIKELY, file.mtime_ns)
+        yield Evidence("has no dataVersion", file.display_path, until(LAST_4), Weight.LIKELY, file.mtime_ns)
     yield from _tables(file, data)
 
 
 def _tables(file: StoreFile, data: dict[str, Any]) -> Iterator[Evidence]:
     topics = _entries(data, "topicConfigTable")
     if any("attributes" in entry for entry in topics):
-        yield Evidence("topics have attributes", file.shown, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
+        yield Evidence(
+            "topics have attributes", file.display_path, since(FIRST_5), Weight.CERTAIN, file.mtime_ns
+        )
     elif topics:
-        yield Evidence("no topic has attributes", file.shown, until(LAST_4), Weight.LIKELY, file.mtime_ns)
+        yield Evidence(
+            "no topic has attributes", file.display_path, until(LAST_4), Weight.LIKELY, file.mtime_ns
+        )
     groups = _entries(data, "subscriptionGroupTable")
     if any("attributes" in entry for entry in groups):
-        yield Evidence("groups have attributes", file.shown, since("5.1.0"), Weight.CERTAIN, file.mtime_ns)
+        yield Evidence(
+            "groups have attributes", file.display_path, since("5.1.0"), Weight.CERTAIN, file.mtime_ns
+        )
     elif any("groupRetryPolicy" in entry or "consumeMessageOrderly" in entry for entry in groups):
-        yield Evidence("groups have fields of 5.x", file.shown, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
+        yield Evidence(
+            "groups have fields of 5.x", file.display_path, since(FIRST_5), Weight.CERTAIN, file.mtime_ns
+        )
     elif groups:
-        yield Evidence("no group has fields of 5.x", file.shown, until(LAST_4), Weight.LIKELY, file.mtime_ns)
+        yield Evidence(
+            "no group has fields of 5.x", file.display_path, until(LAST_4), Weight.LIKELY, file.mtime_ns
+        )
     if "forbiddenTable" in data:
-        yield Evidence("has a forbiddenTable", file.shown, since(FIRST_5), Weight.CERTAIN, file.mtime_ns)
+        yield Evidence(
+            "has a forbiddenTable", file.display_path, since(FIRST_5), Weight.CERTAIN, file.mtime_ns
+        )
 
 
 def _entries(data: dict[str, Any], table: str) -> list[dict[str, Any]]:
@@ -184,13 +196,13 @@ def _index(store: StoreContents) -> Iterator[Evidence]:
         puts = header.index_count - 1
         if header.index_count == 1 and header.hash_slot_count == 0 and not header.begin_timestamp:
             fact = "an index file without entries has the indexCount 1"
-            yield Evidence(fact, file.shown, since(FIRST_5), Weight.LIKELY, file.mtime_ns)
+            yield Evidence(fact, file.display_path, since(FIRST_5), Weight.LIKELY, file.mtime_ns)
         elif 0 < header.hash_slot_count < puts:
             fact = "hashSlotCount is less than the number of entries"
-            yield Evidence(fact, file.shown, since("4.7.1"), Weight.LIKELY, file.mtime_ns)
+            yield Evidence(fact, file.display_path, since("4.7.1"), Weight.LIKELY, file.mtime_ns)
         elif header.hash_slot_count == puts > 0 and _has_collision(file, puts):
             fact = "hashSlotCount counts entries that share a slot"
-            yield Evidence(fact, file.shown, until("4.7.0"), Weight.LIKELY, file.mtime_ns)
+            yield Evidence(fact, file.display_path, until("4.7.0"), Weight.LIKELY, file.mtime_ns)
         elif puts <= 1:
             continue
         return

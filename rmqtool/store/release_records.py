@@ -70,7 +70,7 @@ def record_evidence(store: StoreContents) -> Iterator[Evidence]:
 def _evidence(
     segment: Segment, fact: str, releases: frozenset[str], weight: Weight, *, older: bool = False
 ) -> Evidence:
-    return Evidence(fact, segment.file.shown, releases, weight, segment.file.mtime_ns, older)
+    return Evidence(fact, segment.file.display_path, releases, weight, segment.file.mtime_ns, older)
 
 
 def sample(segment: Segment, *, end: bool) -> list[Outline]:

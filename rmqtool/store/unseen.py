@@ -43,7 +43,7 @@ def refuse_lost_segments(store: Store) -> None:
     for file in unopened_entries(store):
         if os.path.dirname(file.location) in places and parse_base_offset(file.name) is not None:
             raise UnfitStoreError(
-                f"{file.shown}: {file.note or 'not a regular file'}, where a segment belongs: "
+                f"{file.display_path}: {file.note or 'not a regular file'}, where a segment belongs: "
                 "mount the disk it leads to, or move it away"
             )
 

@@ -18,7 +18,7 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.fields import Check
-from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.partitions import Partitions
 from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
@@ -81,7 +81,7 @@ def _round(store: Store) -> dict[str, float]:
         lap("index")
         times, hashing = TimeCheck(), kernels.hashes
         for segment in store.segments:
-            check, lanes = RecordCheck(segment), Lanes(kernels, BATCH_ROWS)
+            check, partitions = RecordCheck(segment), Partitions(kernels, BATCH_ROWS)
             with segment.open() as source:
                 for event in SegmentScan(
                     source, segment.base, checks=Check.VERIFY, kernels=kernels, batch_rows=BATCH_ROWS
@@ -92,7 +92,7 @@ def _round(store: Store) -> dict[str, float]:
                     assert not check.wants(odd)
                     _silent(times.records(times_of(event.rows, even=bool(even)), segment))
                     lap("log")
-                    _silent(cross.take(lanes.placed(event, segment.base)))
+                    _silent(cross.take(partitions.placed(event, segment.base)))
                     lap("units")
                     _silent(index.match(keys_of(hashing, event, segment.base)))
                     lap("index")

@@ -13,7 +13,7 @@ import pytest
 from fixtures import broker_conf, damage_case
 from rmqtool.broker.disk import Room
 from rmqtool.cli.commands import COMMANDS
-from rmqtool.output.look import cells
+from rmqtool.output.text_style import cells
 from tests.helpers import Result, rmq
 from tests.recovery.corpus import observed
 
@@ -217,7 +217,7 @@ def test_what_is_no_release_is_refused(damaged: Callable[[str], Path]) -> None:
 
 
 def _as_terminal(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
-    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setattr("rmqtool.output.text_style.is_terminal", lambda _: True)
     monkeypatch.setenv("LINES", str(lines))
 
 

@@ -175,7 +175,7 @@ left out at 80 columns: tags
 
 
 def test_a_table_of_80_columns(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setattr("rmqtool.output.text_style.is_terminal", lambda _: True)
     result = rmq("dump", small, "--tz", "UTC")
     assert result.stdout == AT_80
     assert result.stderr.startswith("3 messages, 377 bytes")
@@ -185,7 +185,7 @@ def test_a_table_of_80_columns(small: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_tables_fit_their_terminal(store: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     from rich.cells import cell_len
 
-    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setattr("rmqtool.output.text_style.is_terminal", lambda _: True)
     monkeypatch.setenv("COLUMNS", str(width))
     lines = rmq("dump", store, "--tz", "UTC").stdout.splitlines()
     assert max(map(cell_len, lines)) <= width

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqtool.output.look import cells
+from rmqtool.output.text_style import cells
 from tests.cli.screens import screen
 from tests.helpers import rmq
 

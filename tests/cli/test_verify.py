@@ -91,7 +91,7 @@ def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
 
 
 def _as_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setattr("rmqtool.output.text_style.is_terminal", lambda _: True)
     monkeypatch.setenv("COLUMNS", str(width))
 
 

@@ -79,7 +79,7 @@ def test_what_is_listed(original: Path) -> None:
     answered = json.loads(done.stdout)
     taken = {row["path"] for row in answered["rows"] if row["copy"]}
     left = {row["path"]: row for row in answered["rows"] if not row["copy"]}
-    assert taken | set(left) == {one.shown for one in Store.open(original).files}
+    assert taken | set(left) == {one.display_path for one in Store.open(original).files}
     assert {row["kind"] for row in left.values()} == {"commitlog"}
     assert len(left) == answered["summary"]["left_out_files"] == 4
     assert answered["summary"]["left_out_bytes"] == sum(row["size"] for row in left.values())

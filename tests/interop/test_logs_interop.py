@@ -52,5 +52,5 @@ def test_java_loads_a_generated_log_without_losing_anything(
         "WAIT": "true",
     }
     assert {record["storeSize"] for record in records} == {facts.record_size}
-    assert len(queues) == logs.LANES
+    assert len(queues) == logs.PARTITIONS
     assert sum(queue["max"] for queue in queues) == facts.messages

@@ -15,7 +15,7 @@ from rmqtool.repair.marker import find_marker
 from rmqtool.repair.plan import Action, Change, Edit, make_planned
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.repair.undo import plan_undo, undo
-from rmqtool.store.holding import hold
+from rmqtool.store.holding import acquire_store_lock
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
 from tests.interop.javastore import JavaError
@@ -63,7 +63,7 @@ def content(root: Path) -> dict[str, object]:
 def half_applied(root: Path, backup: Path) -> None:
     """Stops an apply once the marker is there."""
     for number in range(100):
-        with hold(root) as held:
+        with acquire_store_lock(root) as held:
             store = Store.open(root)
             disk = StopsAt(number, failing(errno.EIO))
             with pytest.raises(StoreIOError):
@@ -83,7 +83,7 @@ def test_no_broker_starts_between_two_states(
         assert not java.loaded
     assert content(root) == between
     journal = find_marker(root).journal
-    with hold(root) as held:
+    with acquire_store_lock(root) as held:
         undo(plan_undo(journal), held)
     assert tree(root) == before
     with java_store(root, start=False, **settings) as java:
@@ -121,7 +121,7 @@ def test_no_store_starts_while_its_lock_is_held(java_store: Callable[..., JavaSt
     root = tmp_path / "store"
     with java_store(root) as java:
         java.put("Topic", b"hello")
-    with hold(root), pytest.raises(JavaError, match="Lock failed"):
+    with acquire_store_lock(root), pytest.raises(JavaError, match="Lock failed"):
         java_store(root)
     with java_store(root) as java:
         assert java.loaded
@@ -149,7 +149,7 @@ def test_undo_sees_that_a_broker_ran_since(java_store: Callable[..., JavaStore],
         java.put("Topic", b"hello")
     first = min((root / "commitlog").iterdir())
     data = first.read_bytes()
-    with hold(root) as held:
+    with acquire_store_lock(root) as held:
         store = Store.open(root)
         edits = [change_of(store, Action.WRITE, 4, b"\xda"), change_of(store, Action.WRITE, 60000, b"x")]
         plan = make_planned("test", store, "5.3.3", {}, edits, inputs=())

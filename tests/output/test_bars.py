@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rmqtool.output.bars import bars_of, drawn, most_columns
 from rmqtool.output.bars_file import MOST, svg
-from rmqtool.output.look import Look, cells
+from rmqtool.output.text_style import TextStyle, cells
 from rmqtool.output.times import zone_of
 
 HOUR = 3_600_000
@@ -24,7 +24,7 @@ UTC = zone_of("UTC")
 )
 def test_every_bar_is_there_with_label_and_value(rows: list[tuple[str, int]], width: int) -> None:
     bars = bars_of([{"topic": name, "messages": value} for name, value in rows], "messages", UTC, 100)
-    lines = list(drawn(bars, Look(width=width)))[1:]
+    lines = list(drawn(bars, TextStyle(width=width)))[1:]
     text = "\n".join(lines)
     assert all(name in text and f"{value:,}" in text for name, value in rows)
     assert len(lines) in {len(rows), 2 * len(rows)}
@@ -34,13 +34,13 @@ def test_every_bar_is_there_with_label_and_value(rows: list[tuple[str, int]], wi
 
 def test_bars_are_in_proportion() -> None:
     rows = [{"topic": f"T{value}", "messages": value} for value in (800, 400, 1, 0)]
-    lines = list(drawn(bars_of(rows, "messages", UTC, 9), Look(width=80)))[1:]
+    lines = list(drawn(bars_of(rows, "messages", UTC, 9), TextStyle(width=80)))[1:]
     full, half, one, none = (line.count("█") for line in lines)
     assert full == pytest.approx(2 * half, abs=1)
     assert (one, none) == (0, 0)
     assert "▏" in lines[2]
     assert not set("▏▎▍▌▋▊▉") & set(lines[3])
-    ascii_only = list(drawn(bars_of(rows, "messages", UTC, 9), Look(width=80, encoding="ascii")))
+    ascii_only = list(drawn(bars_of(rows, "messages", UTC, 9), TextStyle(width=80, encoding="ascii")))
     assert all(line.isascii() for line in ascii_only)
 
 
@@ -48,13 +48,13 @@ def test_bars_are_in_proportion() -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_time_goes_on_where_nothing_was_stored(hours: int, width: int) -> None:
     rows = [{"hour_timestamp": HOUR * hour, "messages": hour % 7 + 1} for hour in {0, hours // 2, hours - 1}]
-    look = Look(width=width)
-    bars = bars_of(rows, "messages", UTC, most_columns(look))
+    text_style = TextStyle(width=width)
+    bars = bars_of(rows, "messages", UTC, most_columns(text_style))
     assert sum(bars.values) == sum(row["messages"] for row in rows)
-    assert len(bars.values) <= most_columns(look)
+    assert len(bars.values) <= most_columns(text_style)
     assert bars.times is not None
     assert bars.times[1] - bars.times[0] >= HOUR * hours
-    lines = list(drawn(bars, look))
+    lines = list(drawn(bars, text_style))
     assert all(cells(line) <= width for line in lines)
     assert bars.names[0] in "\n".join(lines)
 

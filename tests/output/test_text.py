@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from rmqtool.output.console import Console
 from rmqtool.output.hexview import HexField, hex_lines, plain_hex_lines
-from rmqtool.output.look import Look, cells, fit, shrink, wrap
 from rmqtool.output.page import Page
 from rmqtool.output.sentences import describe
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.tablerows import Column, TableRows
 from rmqtool.output.text import color_enabled, safe
+from rmqtool.output.text_style import TextStyle, cells, fit, shrink, wrap
 from rmqtool.output.times import zone_of
 
 HOSTILE = "[/x]\x1b[2J[bold]"
@@ -48,9 +48,13 @@ def test_safe_text_has_nothing_to_obey(text: str) -> None:
     assert safe(shown) == shown
 
 
-def table(rows: list[dict], columns: list[Column], look: Look | None = None, **options) -> list[str]:
+def table(
+    rows: list[dict], columns: list[Column], text_style: TextStyle | None = None, **options
+) -> list[str]:
     sink = io.BytesIO()
-    with TableRows(ByteOut(sink), "x/1", columns, look or Look(), lambda _: None, **options) as listing:
+    with TableRows(
+        ByteOut(sink), "x/1", columns, text_style or TextStyle(), lambda _: None, **options
+    ) as listing:
         listing.write_rows(rows)
         listing.finish(DONE)
     return sink.getvalue().decode().splitlines()
@@ -70,14 +74,14 @@ def test_pipe_cuts_nothing_terminal_fits() -> None:
     rows = [{"n": 1, "text": "x" * 200}]
     columns = [Column("n"), Column("text", shrinks=True)]
     assert "x" * 200 in table(rows, columns)[1]
-    cut = table(rows, columns, Look(width=40))
+    cut = table(rows, columns, TextStyle(width=40))
     assert [cells(line) for line in cut] == [7, 40]
     assert "x…x" in cut[1]
 
 
 def test_terminal_line_fits_whatever_comes_after_the_sample() -> None:
     rows = [{"text": "x"}] * 500 + [{"text": "订" * 100}]
-    assert max(map(cells, table(rows, [Column("text", shrinks=True)], Look(width=20)))) <= 20
+    assert max(map(cells, table(rows, [Column("text", shrinks=True)], TextStyle(width=20)))) <= 20
 
 
 def test_banner_rows_cross_the_table() -> None:
@@ -90,7 +94,7 @@ def test_banner_rows_cross_the_table() -> None:
 
 def test_table_streams_with_bounded_memory() -> None:
     sink = io.BytesIO()
-    rows = TableRows(ByteOut(sink), "x/1", [Column("n")], Look(), lambda _: None)
+    rows = TableRows(ByteOut(sink), "x/1", [Column("n")], TextStyle(), lambda _: None)
     rows.write_rows({"n": number} for number in range(300_000))
     assert len(sink.getvalue()) > 1_000_000
 
@@ -101,7 +105,7 @@ def test_columns_that_are_not_shown_are_not_touched() -> None:
         yield
 
     sink = io.BytesIO()
-    rows = TableRows(ByteOut(sink), "x/1", [Column("n")], Look(), lambda _: None)
+    rows = TableRows(ByteOut(sink), "x/1", [Column("n")], TextStyle(), lambda _: None)
     rows.write_columns(["n", "body"], [[1, 2], explode()])
     rows.finish(DONE)
     assert sink.getvalue() == b"n\n1\n2\n"
@@ -129,12 +133,12 @@ def test_colour_only_when_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert not color_enabled("auto", Terminal())
     assert color_enabled("always", Terminal())
-    assert Look(color=True).paint("x", "bold") == "\x1b[1mx\x1b[0m"
-    assert Look().paint("x", "bold") == "x"
+    assert TextStyle(color=True).paint("x", "bold") == "\x1b[1mx\x1b[0m"
+    assert TextStyle().paint("x", "bold") == "x"
 
 
 def test_look_shows_what_an_encoding_lacks() -> None:
-    assert Look(encoding="ascii").encode("é订") == b"\\xe9\\u8ba2"
+    assert TextStyle(encoding="ascii").encode("é订") == b"\\xe9\\u8ba2"
 
 
 def test_fit_and_shrink_count_cells() -> None:
@@ -171,15 +175,15 @@ def wide(days: int = 1) -> list[dict]:
 
 
 def test_a_narrow_table_says_what_it_leaves_out() -> None:
-    lines = table(wide(), WIDE, Look(width=40))
+    lines = table(wide(), WIDE, TextStyle(width=40))
     assert lines[1] == "left out at 40 columns: keys"
-    assert table(wide(), WIDE, Look(width=30))[1:3] == ["left out at 30 columns: size,", "keys"]
-    assert "left out" not in "".join(table(wide(), WIDE, Look(width=80)))
+    assert table(wide(), WIDE, TextStyle(width=30))[1:3] == ["left out at 30 columns: size,", "keys"]
+    assert "left out" not in "".join(table(wide(), WIDE, TextStyle(width=80)))
 
 
 @pytest.mark.parametrize("width", range(20, 100))
 def test_every_column_is_there_or_said(width: int) -> None:
-    lines = table(wide(), WIDE, Look(width=width))
+    lines = table(wide(), WIDE, TextStyle(width=width))
     header = next(line for line in lines if line.startswith("at "))
     said = " ".join(lines[: lines.index(header)])
     assert all(name in header.split() or name in said for name in ("at", "topic", "size", "keys"))
@@ -187,14 +191,14 @@ def test_every_column_is_there_or_said(width: int) -> None:
 
 
 def test_a_day_stands_once_above_its_rows() -> None:
-    lines = table([*wide(2), *wide(2)[1:]], WIDE, Look(width=80))
+    lines = table([*wide(2), *wide(2)[1:]], WIDE, TextStyle(width=80))
     assert [line for line in lines if "-01-0" in line] == ["1970-01-01, +08:00", "1970-01-02, +08:00"]
     assert "1970-01-01T08:00:00.000+08:00" in table(wide(), WIDE)[1]  # in a pipe every line has its own
 
 
 def test_a_column_that_grows_behind_the_sample_is_no_longer_line() -> None:
     rows = [{**row, "size": 10**number} for number, row in enumerate(wide(1) * 18)]
-    lines = table([*wide() * 200, *rows], WIDE, Look(width=50))
+    lines = table([*wide() * 200, *rows], WIDE, TextStyle(width=50))
     assert max(map(cells, lines)) <= 50
     assert "left out at 50 columns: size" in lines
 
@@ -202,7 +206,7 @@ def test_a_column_that_grows_behind_the_sample_is_no_longer_line() -> None:
 def test_what_may_be_long_stands_below_its_row() -> None:
     columns = [Column("n"), Column("body", below=True)]
     rows = [{"n": 1, "body": "some words of a body"}, {"n": 2, "body": None}]
-    assert table(rows, columns, Look(width=24)) == [
+    assert table(rows, columns, TextStyle(width=24)) == [
         "n",
         "1",
         "    body  some words of",
@@ -214,7 +218,7 @@ def test_what_may_be_long_stands_below_its_row() -> None:
 
 def test_page() -> None:
     sink = io.BytesIO()
-    page = Page(ByteOut(sink), Look())
+    page = Page(ByteOut(sink), TextStyle())
     page.heading("Store")
     page.facts([("path", HOSTILE), ("lock holder", None), ("segments", 3)])
     page.heading("Queues")
@@ -238,7 +242,7 @@ def test_hex_view_names_every_byte() -> None:
         HexField(8, 20, "body", "text"),
         HexField(28, 8, "tail\x1b", HOSTILE),
     ]
-    lines = list(hex_lines(data, fields, Look(), base=0x1000))
+    lines = list(hex_lines(data, fields, TextStyle(), base=0x1000))
     assert lines == [
         "0x00001000  00 01 02 03              total_size          4",
         "0x00001004  04 05 06 07              unclaimed",
@@ -252,14 +256,14 @@ def test_hex_view_names_every_byte() -> None:
 
 
 def test_hex_view_counts_what_it_leaves_out() -> None:
-    lines = list(hex_lines(bytes(1000), [HexField(0, 1000, "body")], Look(), most=32))
+    lines = list(hex_lines(bytes(1000), [HexField(0, 1000, "body")], TextStyle(), most=32))
     assert len(lines) == 4
     assert lines[-1].strip() == "… 968 more bytes"
-    assert len(list(hex_lines(bytes(1000), [HexField(0, 1000, "body")], Look(), most=None))) == 64
+    assert len(list(hex_lines(bytes(1000), [HexField(0, 1000, "body")], TextStyle(), most=None))) == 64
 
 
 def test_plain_hex() -> None:
-    (line,) = plain_hex_lines(b"RocketMQ\x00\xff", Look())
+    (line,) = plain_hex_lines(b"RocketMQ\x00\xff", TextStyle())
     assert line == "0x00000000  52 6f 63 6b 65 74 4d 51 00 ff                    RocketMQ.."
 
 

@@ -80,7 +80,7 @@ def test_segment_that_disappears(
     (done,) = job.run({str(path): store}, {})
     job.publish()
     assert job.exit_code() == ExitCode.INCOMPLETE
-    assert {row["path"] for row in done.not_covered} == {second.file.shown}
+    assert {row["path"] for row in done.not_covered} == {second.file.display_path}
     rows = [
         json.loads(line)
         for file in sorted((tmp_path / "to").glob("*.ndjson"))

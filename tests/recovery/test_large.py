@@ -71,10 +71,10 @@ def test_old_segments_are_read_up_to_the_allowance_youngest_first(
     segments = [one.file for one in store.segments]
     allowance = sum(one.disk_bytes for one in segments[SMALL.segments // 2 : -1])
     outcome = simulate(store, "5.3.3", look_back=LookBack(allowance))
-    assert outcome.not_looked_at == tuple(one.shown for one in segments[: SMALL.segments // 2])
+    assert outcome.not_looked_at == tuple(one.display_path for one in segments[: SMALL.segments // 2])
     assert outcome.unread_by_choice
     assert outcome.safe_to_start is None
-    assert max(read.get(one.shown, 0) for one in segments[: SMALL.segments // 2]) < 4096
+    assert max(read.get(one.display_path, 0) for one in segments[: SMALL.segments // 2]) < 4096
 
 
 def test_a_queue_that_lost_its_end_long_ago_is_seen(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_many_starts_read_an_old_segment_once(tmp_path: Path, read: dict[str, in
     store = opened(SMALL.write(tmp_path / "store", clean=True), SMALL)
     back = LookBack()
     simulate(store, "5.3.3", look_back=back)
-    first = next(iter(store.segments)).file.shown
+    first = next(iter(store.segments)).file.display_path
     once = read[first]
     assert simulate(store, "5.3.3", look_back=back).safe_to_start is True
     assert read[first] - once < 4096

@@ -10,7 +10,7 @@ import pytest
 from fixtures import damage_case
 from fixtures.damage import copy_base
 from rmqtool.broker.settings import settings_of
-from rmqtool.broker.traits import AskedTraits, behaviours
+from rmqtool.broker.traits import ObservedTraits, behaviours
 from rmqtool.recovery.scenarios import parse_scenario
 from rmqtool.recovery.simulation import reading_for
 from rmqtool.recovery.what_if import Conditions
@@ -95,7 +95,7 @@ def test_the_log_of_a_crash_is_read_once_for_all_releases(tmp_path: Path) -> Non
 
 
 def test_what_was_not_asked_is_no_difference() -> None:
-    asked = AskedTraits("5.3.3")
+    asked = ObservedTraits("5.3.3")
     assert asked.are_those_of("4.9.0")
     assert asked.long_topics
     assert asked.are_those_of("5.1.0")

@@ -130,7 +130,7 @@ def test_deleting_the_queues_of_a_cleanly_stopped_store_makes_one_bad_record_fat
     assert segments[1].covers(after.stop_offset)
     assert (
         list(after.deletes)
-        == [one.file.shown for one in segments[2:]]
+        == [one.file.display_path for one in segments[2:]]
         == case.result["filesAfterLoad"]["deleted"]
     )
     assert after.loss is not None

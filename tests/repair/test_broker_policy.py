@@ -26,7 +26,7 @@ from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.repair.undo import plan_undo, undo
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.config import config_of
-from rmqtool.store.holding import hold
+from rmqtool.store.holding import acquire_store_lock
 from rmqtool.store.layout import Store
 from tests.recovery.corpus import damaged_store
 from tests.repair.smallstore import tree
@@ -132,7 +132,7 @@ def test_in_place_it_keeps_the_same_and_undo_brings_all_back() -> None:
     with damaged_store(case) as store:
         root, base = store.root, store.root.parent
         before, planned = tree(root), planned_for(store, case)
-        with hold(root) as held:
+        with acquire_store_lock(root) as held:
             apply_in_place(store, planned, str(base / "backup"), held, disk=Quick())
         aside = next(one.change for one in planned.edits if one.change.action is Action.SET_ASIDE)
         assert (base / "backup" / "ranges" / f"{aside.path}@{aside.position}").stat().st_size == aside.length
@@ -140,7 +140,7 @@ def test_in_place_it_keeps_the_same_and_undo_brings_all_back() -> None:
         assert gone.isdisjoint(tree(root))
         again = planned_for(Store.open(root, config=store.config), case)
         assert all(one.change.action is Action.SET_ASIDE for one in again.edits)
-        with hold(root) as held:
+        with acquire_store_lock(root) as held:
             undo(plan_undo(str(base / "backup")), held, disk=Quick())
         assert tree(root) == before
 

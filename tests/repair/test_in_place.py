@@ -14,7 +14,7 @@ from rmqtool.repair.marker import NAME, find_marker
 from rmqtool.repair.places import inside
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.undo import plan_undo
-from rmqtool.store.holding import hold
+from rmqtool.store.holding import acquire_store_lock
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import held_roots, probe
 from tests.repair.carrying import apply, put_back
@@ -213,7 +213,7 @@ def test_what_is_made_for_the_time_of_an_apply_goes_again(root, tmp_path, missin
     os.utime(root, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     before = tree(root)
     edits = [edit(Action.REMOVE, "config/topics.json")]
-    with hold(root) as held:
+    with acquire_store_lock(root) as held:
         store = Store.open(root)
         apply_in_place(store, plan_of(store, edits), str(tmp_path / "backup"), held)
     assert missing not in tree(root)
@@ -222,9 +222,9 @@ def test_what_is_made_for_the_time_of_an_apply_goes_again(root, tmp_path, missin
 
 
 def test_another_process_cannot_take_the_lock_while_it_is_held(root):
-    with hold(root):
+    with acquire_store_lock(root):
         assert probe(root).pid == os.getpid()
-        with pytest.raises(LockedError, match=f"process {os.getpid()}"), hold(root):
+        with pytest.raises(LockedError, match=f"process {os.getpid()}"), acquire_store_lock(root):
             pass
         assert held_roots() == (str(root),)
     assert probe(root).held is False
@@ -233,7 +233,7 @@ def test_another_process_cannot_take_the_lock_while_it_is_held(root):
 
 @pytest.mark.parametrize("how", ["written", "appended", "touched", "gone"])
 def test_a_store_that_is_written_behind_the_plan_is_left_alone(root, tmp_path, how):
-    with hold(root) as held:
+    with acquire_store_lock(root) as held:
         store = Store.open(root)
         planned = planner(store, {}, "")
         if how == "gone":
@@ -255,7 +255,7 @@ def test_content_that_cannot_be_read_leaves_what_undo_needs(root, tmp_path):
     gone = FromFile(str(tmp_path / "donor"), 0, 100)
     (tmp_path / "donor").write_bytes(b"x" * 50)
     change = Change(action=Action.WRITE, path=SEGMENT, position=0, length=100, why="test", message="-")
-    with hold(root) as held:
+    with acquire_store_lock(root) as held:
         store = Store.open(root)
         with pytest.raises(StoreIOError, match="50 bytes less"):
             apply_in_place(store, plan_of(store, [Edit(change, gone)]), str(tmp_path / "backup"), held)
@@ -288,9 +288,9 @@ def test_names_of_any_bytes_come_back(root, tmp_path):
     odd = os.fsdecode(b"config/\xff\\odd\n")
     (root / odd).write_bytes(b"odd")
     before = tree(root)
-    with hold(root) as held:
+    with acquire_store_lock(root) as held:
         store = Store.open(root)
-        shown = store.file(odd).shown
+        shown = store.file(odd).display_path
         apply_in_place(store, plan_of(store, [edit(Action.REMOVE, shown)]), str(tmp_path / "backup"), held)
     assert not (root / odd).exists()
     put_back(root, tmp_path / "backup")
@@ -314,8 +314,8 @@ def test_every_root_of_a_multi_path_store_has_the_marker(root, tmp_path):
                 look(what, path)
 
     store = Store.open(root, commitlog_roots=[second])
-    path = next(one.shown for one in store.files if one.root)
-    with hold(root) as held:
+    path = next(one.display_path for one in store.files if one.root)
+    with acquire_store_lock(root) as held:
         edits = [edit(Action.WRITE, path, b"x", position=5)]
         apply_in_place(store, plan_of(store, edits), str(tmp_path / "backup"), held, disk=Looks())
     assert seen == {True}

@@ -13,7 +13,7 @@ import pytest
 from fixtures import apply_case, copy_base, damage_case, open_golden
 from fixtures.builder import HandmadeLog
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
-from rmqtool.store.holding import hold
+from rmqtool.store.holding import acquire_store_lock
 from tests.helpers import rmq
 from tests.repair.smallstore import tree
 
@@ -225,7 +225,7 @@ def test_a_held_store_is_let_go(tmp_path: Path) -> None:
     root = copy_base(CLEAN, tmp_path / "store")
     conf = tmp_path / "broker.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
-    with hold(root):
+    with acquire_store_lock(root):
         reported = asked(root, conf, "5.3.3")
         assert (reported["refusal"]["code"], "stop that one" in reported["advice"][0]["why"]) == (
             "lock-held",

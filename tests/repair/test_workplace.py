@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.repair.workplace import work_place
-from rmqtool.store.holding import hold
+from rmqtool.store.holding import acquire_store_lock
 from tests.repair.smallstore import make_store, tree
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def killed(root: Path, beside: Path, work: Callable[[str], None] = lambda direct
     """A command that ends at once while it holds the store, after `work` in its directory."""
     child = os.fork()
     if not child:
-        with work_place(str(beside), root) as place, hold(root) as held:
+        with work_place(str(beside), root) as place, acquire_store_lock(root) as held:
             place.adopt_lock(held)
             work(place.directory)
             os._exit(9)
@@ -45,7 +45,7 @@ def test_directory_and_lock_of_a_killed_command_go(root: Path, tmp_path: Path) -
     for number in range(2):  # the second is killed as well, after it has seen the first
         killed(root, tmp_path / "backup", lambda at: open(f"{at}/big", "x", encoding="ascii").close())
         assert (len(leftovers(tmp_path)), (root / "lock").exists()) == (1, True), number
-    with work_place(str(tmp_path / "backup"), root) as place, hold(root) as held:
+    with work_place(str(tmp_path / "backup"), root) as place, acquire_store_lock(root) as held:
         place.adopt_lock(held)
         assert [os.path.dirname(one) for one in place.removed] == [str(tmp_path)]
         assert os.listdir(place.directory) == []
@@ -57,7 +57,7 @@ def test_directory_and_lock_of_a_killed_command_go(root: Path, tmp_path: Path) -
 def test_a_lock_that_a_broker_wrote_into_since_stays(root: Path, tmp_path: Path) -> None:
     killed(root, tmp_path / "backup")
     (root / "lock").write_bytes(b"lock")
-    with work_place(str(tmp_path / "backup"), root) as place, hold(root) as held:
+    with work_place(str(tmp_path / "backup"), root) as place, acquire_store_lock(root) as held:
         place.adopt_lock(held)
     assert (root / "lock").read_bytes() == b"lock"
 
@@ -68,7 +68,7 @@ def test_a_lock_of_another_store_and_one_that_was_there_stay(root: Path, tmp_pat
     killed(root, tmp_path / "backup")
     killed(other, tmp_path / "backup")
     before = tree(other)
-    with work_place(str(tmp_path / "backup"), other) as place, hold(other) as held:
+    with work_place(str(tmp_path / "backup"), other) as place, acquire_store_lock(other) as held:
         place.adopt_lock(held)
     assert tree(other) == before
     assert len(leftovers(tmp_path)) == 1

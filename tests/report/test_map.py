@@ -112,7 +112,7 @@ def test_what_lies_behind_the_end(tmp_path, content):
 
 
 def _as_terminal(monkeypatch, width: int) -> None:
-    monkeypatch.setattr("rmqtool.output.look.is_terminal", lambda _: True)
+    monkeypatch.setattr("rmqtool.output.text_style.is_terminal", lambda _: True)
     monkeypatch.setenv("COLUMNS", str(width))
 
 

@@ -74,7 +74,7 @@ CALLED = {
 """kernels that take an address, which only those of `KERNELS` give them"""
 COLUMNS = {
     "building": {"places_and_times"},
-    "dispatch": {"rehash", "by_lane", "outline"},
+    "dispatch": {"rehash", "by_partition", "outline"},
     "encoding": {"number_rows", "place_rows"},
     "hashes": {"lengths_of_chains"},
     "tally": {"tally"},

@@ -119,7 +119,7 @@ def test_arrays_with_gaps_are_read_and_written() -> None:
     kernels.hashes.lengths_of_chains(np.array([1, 9, 2, 9], np.int64)[::2] << 32, wide[:, 1])
     assert wide.tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
     starts, order = np.zeros(3, np.int64), np.zeros(4, np.int64)
-    kernels.dispatch.by_lane(np.asfortranarray([[1, 0, 1, 0]] * 7), 4, starts, order)
+    kernels.dispatch.by_partition(np.asfortranarray([[1, 0, 1, 0]] * 7), 4, starts, order)
     assert (starts.tolist(), order.tolist()) == ([0, 2, 4], [1, 3, 0, 2])
 
 

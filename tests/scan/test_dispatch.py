@@ -18,7 +18,7 @@ from rmqtool.scan import dispatch_python, hashes_python
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, CrcState, DispatchColumn, Field, Issue
 from rmqtool.scan.keys import key_hashes
-from rmqtool.scan.lanes import Lanes, StretchedLanes
+from rmqtool.scan.partitions import Partitions, StretchedPartitions
 from rmqtool.scan.units import UNIT
 from tests.scan.conftest import compiled_kernels, python_kernels
 
@@ -59,20 +59,20 @@ def expected(records: list[Any]) -> list[tuple[Any, ...]]:
     return reported
 
 
-def lanes_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[Any, ...]]:
-    lanes = Lanes(compiled_kernels() if module is compiled else python_kernels(), room)
+def partitions_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[Any, ...]]:
+    partitions = Partitions(compiled_kernels() if module is compiled else python_kernels(), room)
     found: list[tuple[Any, ...]] = []
 
     def empty() -> None:
         part = []
-        for key, chosen in lanes.groups():
+        for key, chosen in partitions.groups():
             assert (np.diff(chosen) > 0).all()
-            rows = lanes.columns[DispatchColumn.SLOT : DispatchColumn.OWNER, chosen].T.tolist()
+            rows = partitions.columns[DispatchColumn.SLOT : DispatchColumn.OWNER, chosen].T.tolist()
             part += [(place, (key, *row)) for place, row in zip(chosen.tolist(), rows, strict=True)]
         found.extend(row for _, row in sorted(part))
-        lanes.clear()
+        partitions.clear()
 
-    for _ in lanes.take(run_of(records), BASE):
+    for _ in partitions.take(run_of(records), BASE):
         empty()
     empty()
     return found
@@ -82,13 +82,13 @@ def lanes_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[An
 @given(st.lists(RECORD, max_size=30), st.sampled_from([3, 100]))
 def test_records_are_sorted_by_topic_and_queue(records: list[Any], room: int) -> None:
     for module in MODULES:
-        assert lanes_of(module, records, room) == expected(records)
+        assert partitions_of(module, records, room) == expected(records)
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_any_number_of_queues(module: ModuleType) -> None:
     records = [(f"Topic{number // 3}-{'x' * 90}", number, 0, b"", 0, 0) for number in range(1500)]
-    assert lanes_of(module, records, 4096) == expected(records)
+    assert partitions_of(module, records, 4096) == expected(records)
 
 
 @settings(max_examples=200, deadline=None)
@@ -100,18 +100,20 @@ def test_stretches_are_the_records_of_each_queue(records: list[Any], room: int, 
         wanted.setdefault(key, []).append((slot, offset))
     run = run_of(records)
     for module in MODULES:
-        lanes = StretchedLanes(compiled_kernels() if module is compiled else python_kernels(), room)
+        partitions = StretchedPartitions(compiled_kernels() if module is compiled else python_kernels(), room)
         found: dict[Any, list[tuple[int, int]]] = {}
         for start in range(0, len(records), at_once):
-            part = lanes.placed(Records(run.rows[start : start + at_once], run.window, ORIGIN), BASE)
+            part = partitions.placed(Records(run.rows[start : start + at_once], run.window, ORIGIN), BASE)
             last: dict[int, int] = {}
-            for lane, slot, offset, last_slot, last_offset in part.columns.T.tolist():
-                assert room < 100 or last.get(lane) != slot - 1
-                last[lane] = last_slot
-                left = wanted[part.keys[lane]][len(found.get(part.keys[lane], [])) :][: last_slot - slot + 1]
+            for partition, slot, offset, last_slot, last_offset in part.columns.T.tolist():
+                assert room < 100 or last.get(partition) != slot - 1
+                last[partition] = last_slot
+                left = wanted[part.keys[partition]][len(found.get(part.keys[partition], [])) :][
+                    : last_slot - slot + 1
+                ]
                 assert [one for one, _ in left] == list(range(slot, last_slot + 1))
                 assert (left[0][1], left[-1][1]) == (offset, last_offset)
-                found.setdefault(part.keys[lane], []).extend(left)
+                found.setdefault(part.keys[partition], []).extend(left)
         assert found == wanted
 
 

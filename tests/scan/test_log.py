@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_opened(
 
     def open_segment(self: Segment, mode: Any = "auto") -> Any:
         if self.base == forbidden:
-            raise StoreIOError(f"{self.file.shown}: Permission denied")
+            raise StoreIOError(f"{self.file.display_path}: Permission denied")
         return usual(self, mode)
 
     monkeypatch.setattr(Segment, "open", open_segment)

@@ -31,7 +31,7 @@ def no_thread_is_left() -> Iterator[None]:
 @pytest.mark.parametrize("jobs", JOBS)
 @pytest.mark.parametrize("count", [0, 1, 2, 20])
 def test_results_come_in_order(jobs: int, count: int) -> None:
-    def work(item: int, lane: WorkerContext) -> Iterator[tuple[int, int]]:
+    def work(item: int, worker: WorkerContext) -> Iterator[tuple[int, int]]:
         time.sleep(0.002 * (count - item) / max(count, 1))
         for number in range(item % 7):
             yield item, number
@@ -42,7 +42,7 @@ def test_results_come_in_order(jobs: int, count: int) -> None:
 
 @pytest.mark.parametrize("jobs", JOBS)
 def test_an_error_stands_in_its_place(jobs: int) -> None:
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         yield item
         if item == 3:
             raise KeyError(item)
@@ -58,7 +58,7 @@ def test_an_error_stands_in_its_place(jobs: int) -> None:
 def test_closing_early_stops_the_workers(jobs: int) -> None:
     started = []
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         started.append(item)
         yield from range(100_000)
 
@@ -72,7 +72,7 @@ def test_closing_early_stops_the_workers(jobs: int) -> None:
 def test_nothing_is_started_far_ahead(jobs: int) -> None:
     started = []
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         started.append(item)
         yield item
 
@@ -87,7 +87,7 @@ def test_nothing_is_started_far_ahead(jobs: int) -> None:
 def test_a_worker_waits_for_its_reader() -> None:
     made = []
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         for number in range(1000):
             made.append(item)
             yield number
@@ -102,7 +102,7 @@ def test_a_worker_waits_for_its_reader() -> None:
 def test_work_is_done_side_by_side() -> None:
     both = threading.Barrier(2, timeout=20)
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         both.wait()
         yield item
 
@@ -112,7 +112,7 @@ def test_work_is_done_side_by_side() -> None:
 def test_a_worker_s_own_cleanup_runs() -> None:
     closed = []
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         try:
             yield from range(1000)
         finally:
@@ -145,10 +145,10 @@ class Watched(Budget):
 @pytest.mark.parametrize("jobs", [2, 4, 50])
 @pytest.mark.parametrize("pause", [0.0, 0.004])
 def test_bytes_in_flight_stay_within_the_budget(jobs: int, pause: float) -> None:
-    def work(item: int, lane: WorkerContext) -> Iterator[tuple[int, int]]:
+    def work(item: int, worker: WorkerContext) -> Iterator[tuple[int, int]]:
         for number in range(25):
             size = 1 + (item * 31 + number * 17) % 40
-            lane.take(size)
+            worker.take(size)
             yield item, number
 
     budget = Watched(100, 40)
@@ -165,9 +165,9 @@ def test_bytes_in_flight_stay_within_the_budget(jobs: int, pause: float) -> None
 def test_a_slow_reader_holds_the_workers_back() -> None:
     made = []
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         for _ in range(100):
-            lane.take(10)
+            worker.take(10)
             made.append(item)
             yield item
 
@@ -185,8 +185,8 @@ def test_a_slow_reader_holds_the_workers_back() -> None:
 def test_a_result_larger_than_the_budget_comes_alone() -> None:
     sizes = {0: 5, 1: 500, 2: 5, 3: 700, 4: 5}
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
-        lane.take(sizes[item])
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
+        worker.take(sizes[item])
         yield item
 
     budget = Watched(50, 20)
@@ -197,11 +197,11 @@ def test_a_result_larger_than_the_budget_comes_alone() -> None:
 def test_several_takes_belong_to_one_result() -> None:
     budget = Watched(100, 50)
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
-        lane.take(3)
-        lane.take(4)
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
+        worker.take(3)
+        worker.take(4)
         yield item
-        lane.take(20)
+        worker.take(20)
 
     for item in in_order([0, 1], work, 2, budget):
         if item == 1:
@@ -215,7 +215,7 @@ def test_several_takes_belong_to_one_result() -> None:
 def test_no_more_threads_than_memory_is_for() -> None:
     most = 0
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         nonlocal most
         most = max(most, threading.active_count())
         time.sleep(0.01)
@@ -240,13 +240,13 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_workers_stop_at_once(jobs: int) -> None:
     limit = RateLimit(1)
 
-    def throttled(item: int, lane: WorkerContext) -> Iterator[int]:
+    def throttled(item: int, worker: WorkerContext) -> Iterator[int]:
         if item:
-            limit.take(1000, lane.stop)
+            limit.take(1000, worker.stop)
         yield item
 
-    def starved(item: int, lane: WorkerContext) -> Iterator[int]:
-        lane.take(1000 if item else 1)
+    def starved(item: int, worker: WorkerContext) -> Iterator[int]:
+        worker.take(1000 if item else 1)
         yield item
 
     for work in (throttled, starved):
@@ -262,11 +262,11 @@ def test_a_worker_that_yields_nothing_stops_too() -> None:
     """Megabytes of garbage between two looks at the next window."""
     source = MemorySource(bytes(range(1, 255)) * 10_000)
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         if not item:
             yield item
         while True:
-            windows = Windows(source, lane.stop)
+            windows = Windows(source, worker.stop)
             windows.at(0, 1)
 
     results = in_order([0, 1], work, 2)
@@ -280,7 +280,7 @@ def test_one_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "PATIENCE", 0.05)
     release, before = threading.Event(), threading.active_count()
 
-    def work(item: int, lane: WorkerContext) -> Iterator[int]:
+    def work(item: int, worker: WorkerContext) -> Iterator[int]:
         if item:
             release.wait()
         yield item

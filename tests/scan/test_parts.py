@@ -99,13 +99,13 @@ def test_cut_by_stored_bytes(lengths: list[int]) -> None:
 def test_small_bombs_share_no_batch(flag: int) -> None:
     """A few hundred bytes each as stored; three megabytes inflated."""
     records = run_of([(flag, bytes(3 << 20))] * 3 + [(0, b"x"), (flag, b"y" * 1000)])
-    lane = Asked()
+    worker = Asked()
     found = []
-    for part in parts(records, lane, plain=True):
+    for part in parts(records, worker, plain=True):
         assert part.plain is not None
         size = sum(len(body or b"") for body in part.plain)
         assert size <= BATCH_BYTES
-        assert lane.since() >= size
+        assert worker.since() >= size
         found.append([len(body or b"") for body in part.plain])
     assert found == [[3 << 20], [3 << 20], [3 << 20, 1, 1000]]
 
@@ -114,10 +114,10 @@ def test_small_bombs_share_no_batch(flag: int) -> None:
 def test_a_large_body_is_alone_and_paid_for(flag: int) -> None:
     large = bytes(BATCH_BYTES + 1)
     records = run_of([(flag, b"a"), (flag, large), (0, b"b"), (flag, b"c")])
-    lane = Asked()
+    worker = Asked()
     taken, plain = [], []
-    for part in parts(records, lane, plain=True):
-        taken.append(lane.since())
+    for part in parts(records, worker, plain=True):
+        taken.append(worker.since())
         plain.append(part.plain)
     assert plain == [[b"a"], [large], [b"b", b"c"]]
     assert [count >= 2 * PLAIN_LIMIT for count in taken] == [False, True, False]
@@ -138,10 +138,10 @@ def test_the_largest_body_that_is_inflated(monkeypatch: pytest.MonkeyPatch, beyo
 
 def test_a_broken_body_costs_nothing_more() -> None:
     data = encode_message("T", b"no stream", sys_flag=ZSTD) + encode_message("T", b"good")
-    lane = Asked()
-    (part,) = parts(scanned(data, 2), lane, plain=True)
+    worker = Asked()
+    (part,) = parts(scanned(data, 2), worker, plain=True)
     assert part.plain == [None, b"good"]
-    assert lane.since() < 2 * PLAIN_LIMIT
+    assert worker.since() < 2 * PLAIN_LIMIT
 
 
 @pytest.mark.parametrize("records", [run_of([(0, b"a"), (0, b"b")]), run_of([(ZLIB, b"a")])])

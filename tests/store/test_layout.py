@@ -318,10 +318,10 @@ def test_undecodable_names(tmp_path):
     with open(bad, "wb") as stream:
         stream.write(b"x")
     (file,) = Store.open(tmp_path).files
-    assert file.shown == "commitlog/\\xff\\u001b[2J"
-    assert json.dumps(file.shown).encode()
+    assert file.display_path == "commitlog/\\xff\\u001b[2J"
+    assert json.dumps(file.display_path).encode()
     with file.open() as source:
-        assert (source.size, source.name) == (1, file.shown)
+        assert (source.size, source.name) == (1, file.display_path)
 
 
 def test_commitlog_roots(golden, tmp_path):

@@ -44,7 +44,7 @@ def command(
     opened = open_store(context, path, store)
     require_root(opened)
     release = version.release_of(opened)
-    names = {file.shown.removesuffix(".bak"): file.path.removesuffix(".bak") for file in opened.files}
+    names = {file.display_path.removesuffix(".bak"): file.path.removesuffix(".bak") for file in opened.files}
     bad = lost = count = 0
     left = unlisted(opened, context, config=True)
     left += [unreadable(one, "a database, which is not decoded") for one in databases_of_tables(opened)]

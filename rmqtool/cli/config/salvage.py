@@ -61,7 +61,7 @@ def command(
     queues and commit log, and its entries are reported as a guess. What a broker loads as it is stays
     unchanged. Prints the plan and stops, unless --apply.
     """
-    from rmqtool.cli.apply_session import carry_out
+    from rmqtool.cli.apply_session import apply_session
     from rmqtool.cli.checking import check_with
     from rmqtool.repair.config_tables import plan_config
     from rmqtool.repair.prove.tables import check_tables
@@ -88,4 +88,4 @@ def command(
         plan=plan,
         check=lambda opened, planned: check_with(check_tables, context, opened, planned, read),
     )
-    return carry_out(context, request, change)
+    return apply_session(context, request, change)

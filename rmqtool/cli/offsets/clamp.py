@@ -52,7 +52,7 @@ def command(
     Offsets inside their queues stay, and so does everything else in the files. Offsets of queues that do not
     exist are listed and stay. Prints the plan and stops, unless --apply.
     """
-    from rmqtool.cli.apply_session import carry_out
+    from rmqtool.cli.apply_session import apply_session
     from rmqtool.repair.offset_tables import plan_clamp
     from rmqtool.repair.prove.tables import check_offsets
 
@@ -79,4 +79,4 @@ def command(
         plan=plan,
         check=check_offsets,
     )
-    return carry_out(context, request, change)
+    return apply_session(context, request, change)

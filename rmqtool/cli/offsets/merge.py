@@ -60,7 +60,7 @@ def command(
     store that does not have the same log may lie outside the queues: check the result with offsets audit.
     Prints the plan and stops, unless --apply.
     """
-    from rmqtool.cli.apply_session import carry_out
+    from rmqtool.cli.apply_session import apply_session
     from rmqtool.repair.offset_tables import plan_merge
     from rmqtool.repair.prove.tables import check_offsets
     from rmqtool.store.names import escape_name
@@ -93,4 +93,4 @@ def command(
         plan=plan,
         check=check_offsets,
     )
-    return carry_out(context, request, change)
+    return apply_session(context, request, change)

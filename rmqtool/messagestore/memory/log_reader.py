@@ -65,7 +65,7 @@ class MemoryLogReader:
         """The bytes of `read`."""
         return self.read(address, size).tobytes()
 
-    def settled(self, work: Callable[[], Made], _places: Iterable[int] | None = None) -> Made:
+    def retried(self, work: Callable[[], Made], _places: Iterable[int] | None = None) -> Made:
         """Memory is never cut."""
         return work()
 

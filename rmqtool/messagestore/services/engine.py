@@ -110,7 +110,7 @@ class Engine:
             cursor = RecordCursor(self.log)
             return [cursor.record(one) for one in physical_offsets]
 
-        found = self.log.settled(read, physical_offsets)
+        found = self.log.retried(read, physical_offsets)
         return [None if one is None else StoredMessage(one) for one in found]
 
     def append(self, copies: Sequence[Copy]) -> list[Place | NotAppendedError]:

@@ -110,7 +110,7 @@ def _damaged(store: Store, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         place = store.segments.locate(row["physical_offset"]) if bad or torn else None
         if place is not None:
             at, size = row["physical_offset"], row["store_size"]
-            yield Damaged(place[0].file.shown, place[1], at, size, torn=not bad).row()
+            yield Damaged(place[0].file.display_path, place[1], at, size, torn=not bad).row()
 
 
 def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -> pa.RecordBatch:

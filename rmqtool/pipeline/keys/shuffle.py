@@ -98,7 +98,7 @@ class ShuffleJoin:
             (path, file)
             for path, names in unused.items()
             for file in self.stores[path].index_files()
-            if file.shown in names
+            if file.display_path in names
         ]
         if not files:
             return
@@ -126,7 +126,7 @@ class ShuffleJoin:
             for view in one.asked(self.asked.window):
                 place = one.path, self._paths.index(one.path), view.file.path, len(names)
                 units += [ItemUnit(*place, first, first + _ITEMS) for first in _firsts(view.file)]
-                names.append((one.path, view.file.shown))
+                names.append((one.path, view.file.display_path))
         items = Made(self.session, PROBES)
         broken = {note["file"]: note["error"] for note in items.by_item(units, self._task(ItemTask))}
         codes = self.wanted.select("code")
@@ -292,9 +292,9 @@ class _IndexOf:
 
     def outcome(self, errors: Mapping[str, str], window: tuple[int | None, int | None]) -> Row:
         """Which files answered, and what none answers for."""
-        used = [view for view in self.views if view.file.shown not in errors]
+        used = [view for view in self.views if view.file.display_path not in errors]
         return {
-            "index_files": [view.file.shown for view in used if not outside(window, view)],
+            "index_files": [view.file.display_path for view in used if not outside(window, view)],
             "not_used": dict(errors),
             "rest": Coverage(used).uncovered(*self.span),
         }

@@ -80,11 +80,11 @@ class FilesTable:
 
     def dataset(self, name: str) -> StoreDataset:
         """The table for a database."""
-        parts = [Part(file.shown, self._guarantee_of(file)) for file in self._files]
+        parts = [Part(file.display_path, self._guarantee_of(file)) for file in self._files]
         return StoreDataset(name, self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, file: StoreFile) -> Any:
-        bounds: dict[str, tuple[Any, Any]] = {"path": (file.shown, file.shown)}
+        bounds: dict[str, tuple[Any, Any]] = {"path": (file.display_path, file.display_path)}
         topic = None if file.topic is None else topic_keys(file.topic)["topic"]  # as in the units
         if topic is not None and "topic" in self._schema.names:
             bounds["topic"] = (topic, topic)

@@ -82,14 +82,14 @@ class MessagesTable:
 
     def dataset(self) -> StoreDataset:
         """The table for a database."""
-        parts = [Part(one.file.shown, self._guarantee_of(one)) for one in self._segments]
+        parts = [Part(one.file.display_path, self._guarantee_of(one)) for one in self._segments]
         parts += [Part(_HOLE["path"], _within_hole(one)) for one in self._holes]
         return StoreDataset("messages", self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, segment: Segment) -> Any:
         def guarantee(names: frozenset[str]) -> ds.Expression:
             bounds: dict[str, tuple[Any, Any]] = {
-                "path": (segment.file.shown, segment.file.shown),
+                "path": (segment.file.display_path, segment.file.display_path),
                 "segment": (segment.base, segment.base),
                 "physical_offset": (segment.base, max(segment.end - 1, segment.base)),
             }

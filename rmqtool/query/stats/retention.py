@@ -133,7 +133,7 @@ def forecast(store: Store, needs: list[Row], now_millis: int) -> list[Row]:
         ]
         rows.append(
             {
-                "path": one.file.shown,
+                "path": one.file.display_path,
                 "segment": one.base,
                 "size": one.size,
                 "disk_bytes": one.file.disk_bytes,

@@ -9,20 +9,21 @@ if TYPE_CHECKING:
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.outcome import Outcome
-    from rmqtool.recovery.skipped_records import PassedOver
+    from rmqtool.recovery.skipped_records import HiddenRecords
 
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
     """start: the start that was gone through, as far as it came. outcome: what is reported of it already.
 
-    passed_over: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery does
-    not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other tags.
+    hidden_records: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery
+    does not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other
+    tags.
     """
 
     start: ObservedStart
     outcome: Outcome
-    passed_over: tuple[PassedOver, ...] = ()
+    hidden_records: tuple[HiddenRecords, ...] = ()
     gaps: tuple[tuple[str, int, int], ...] = ()
     wrong: tuple[WrongEntries, ...] = ()
     wrong_tags: tuple[WrongEntries, ...] = ()

@@ -96,7 +96,7 @@ def unnoticed(scene: FindingContext) -> Iterator[Consequence]:
         yield consequence(
             "DR-UNREAD-DAMAGE", *paths, count=len(scene.gaps), bytes=length, offset=scene.gaps[0][1]
         )
-    for one in scene.passed_over:
+    for one in scene.hidden_records:
         yield consequence(
             "DR-FILLER-HIDES", one.path, position=one.position, messages=one.messages, bytes=one.bytes
         )
@@ -144,7 +144,9 @@ def names(scene: FindingContext) -> Iterator[Consequence]:
     short = [path for path in loaded if path not in foreign and len(path.rpartition("/")[2]) != _DIGITS]
     if short:
         yield consequence("DR-UNPADDED-NAME", *short, count=len(short))
-    foreign += [one.shown for one in scene.start.store.of_kind(FileKind.INDEX) if _is_other_year(one.name)]
+    foreign += [
+        one.display_path for one in scene.start.store.of_kind(FileKind.INDEX) if _is_other_year(one.name)
+    ]
     if foreign:
         yield consequence("DR-LOCALE-NAMES", *foreign, count=len(foreign))
 

@@ -123,7 +123,7 @@ def blocked(scene: FindingContext) -> Iterator[Consequence]:
     if start.settings.dledger:
         return
     topics = {key[0] for key in (*start.queues, *start.spans.of())} | set(start.store.topics)
-    for path in (one.shown for one in start.listing.blocked(topics)):
+    for path in (one.display_path for one in start.listing.blocked(topics)):
         kind = path.partition("/")[0]
         if not (in_use(start) if kind == "timerlog" else kind != _BATCH or start.traits.typed_queues):
             continue

@@ -41,7 +41,8 @@ def tables(scene: FindingContext) -> Iterator[Consequence]:
     """Table by table what is loaded instead of what was meant."""
     store = scene.start.store
     by_name = {
-        file.shown.removesuffix(".bak"): file for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)
+        file.display_path.removesuffix(".bak"): file
+        for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)
     }
     for one in scene.outcome.config:
         name = by_name[one.path].path.removesuffix(".bak") if one.path in by_name else one.path

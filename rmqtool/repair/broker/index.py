@@ -50,7 +50,7 @@ def index_edits(start: Start, watcher: Watcher, rules: FileRules) -> Iterator[Ed
             yield Edit(
                 Change(
                     action=Action.RESIZE,
-                    path=file.shown,
+                    path=file.display_path,
                     size=size,
                     why="index",
                     message="mapping it makes it as long as the settings say",
@@ -59,7 +59,7 @@ def index_edits(start: Start, watcher: Watcher, rules: FileRules) -> Iterator[Ed
     if not start.settings.index_enabled:
         return
     parts, kernels = _Parts(), start.reading.kernels
-    last = IndexFile(kept[-1].shown, rules, parts, kernels, kept=kept[-1]) if kept else None
+    last = IndexFile(kept[-1].display_path, rules, parts, kernels, kept=kept[-1]) if kept else None
     names = IndexNames(zone=UTC, behind=kept[-1].name if kept else "")
     index = IndexFiles(rules, parts, kernels, names.next_name, last)
     hashes, owners = watcher.keys()

@@ -132,7 +132,7 @@ def _load(
 
 
 def _removals(start: Start) -> Iterator[Edit]:
-    raw = {one.shown: one.path for one in start.store.files}
+    raw = {one.display_path: one.path for one in start.store.files}
     there = {one.path for queue in start.queues.values() for one in queue.files.files}
     gone = [*start.log.deleted]
     for queue in start.queues.values():
@@ -145,7 +145,7 @@ def _removals(start: Start) -> Iterator[Edit]:
         yield Edit(
             Change(
                 action=Action.REMOVE,
-                path=file.shown,
+                path=file.display_path,
                 why=why,
                 message="recovery deletes it",
                 facts={"bytes": file.size},
@@ -170,7 +170,7 @@ def _given_up(start: Start) -> Iterator[Edit]:
             yield Edit(
                 Change(
                     action=Action.SET_ASIDE,
-                    path=file.shown,
+                    path=file.display_path,
                     position=part.position,
                     length=last - part.position,
                     why="given-up",

@@ -89,7 +89,7 @@ def _laid(one: MappedFile, low: int, units: Units, size: int, timestamp: int | N
     """`units` from number `low` on, over an existing file or in a new one of `size` bytes."""
     message = f"{len(units)} entries from number {low} on" if len(units) else "made empty"
     data, position = units.tobytes(), low * units.dtype.itemsize
-    path = one.file.shown if one.file is not None else escape_name(one.path)
+    path = one.file.display_path if one.file is not None else escape_name(one.path)
     if one.file is None:
         content = Joined((Zeros(position), Inline(data), Zeros(size - position - len(data))))
         yield put_whole(path, content, "consumequeue", message, timestamp)

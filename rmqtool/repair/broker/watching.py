@@ -8,7 +8,7 @@ import numpy as np
 
 from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.keys import key_hashes
-from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.partitions import Partitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Watcher:
     """
 
     def __init__(self, kernels: Kernels, levels: Mapping[int, int] | None) -> None:
-        self._lanes = Lanes(kernels, _ROOM, levels)
+        self._partitions = Partitions(kernels, _ROOM, levels)
         self._hashing = kernels.hashes
         self._units: list[Ints] = []
         self._keys: list[tuple[Ints, Ints]] = []
@@ -50,12 +50,12 @@ class Watcher:
         self._seen += len(rows)
 
     def _codes(self, run: Records, base: int) -> None:
-        for _ in self._lanes.take(run, base):
+        for _ in self._partitions.take(run, base):
             self._collect(run)
         self._collect(run)
 
     def _collect(self, run: Records) -> None:
-        filled = self._lanes.columns[:, : len(self._lanes)]
+        filled = self._partitions.columns[:, : len(self._partitions)]
         owners = filled[DispatchColumn.OWNER]
         rows = run.rows
         self._units.append(
@@ -67,7 +67,7 @@ class Watcher:
                 ]
             )
         )
-        self._lanes.clear()
+        self._partitions.clear()
 
     def codes_and_times(self, offsets: Ints) -> tuple[Ints, Ints]:
         """Tags codes and store times (ms) of the records at these offsets; 0 where none was dispatched."""

@@ -26,7 +26,7 @@ def directory_away(store: Store, path: str, why: str, message: str) -> Iterator[
         return
     for file in store.files:
         if file.path.startswith(inside):
-            yield Edit(Change(action=Action.REMOVE, path=file.shown, why=why, message=message))
+            yield Edit(Change(action=Action.REMOVE, path=file.display_path, why=why, message=message))
     for one in sorted(own, key=lambda one: one.path.count("/"), reverse=True):
         yield Edit(
             Change(action=Action.REMOVE_DIRECTORY, path=escape_name(one.path), why=why, message=message)

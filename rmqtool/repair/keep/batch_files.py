@@ -193,7 +193,7 @@ class _One:
             slot = int(data["base_offset"][0])
             change = Change(
                 action=Action.WRITE,
-                path=there.shown,
+                path=there.display_path,
                 position=int(span[0]) * BATCH_UNIT.itemsize,
                 length=data.nbytes,
                 why="batchconsumequeue",

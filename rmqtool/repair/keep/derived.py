@@ -209,8 +209,8 @@ class DerivedRepair:
             yield Edit(change, FromFile(os.fspath(built), 0, size, movable=True))
         for file in store.index_files():
             if file.path not in files.times and file.regular:
-                message = f"{file.shown}: what it would hold is in the files rebuilt"
-                yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
+                message = f"{file.display_path}: what it would hold is in the files rebuilt"
+                yield Edit(Change(action=Action.REMOVE, path=file.display_path, why="index", message=message))
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class ExtensionRepair:
 
     def _one(self, file: StoreFile, end: int, *, bad: bool) -> Iterator[Edit]:
         if file.size != self.size:
-            message = f"{file.shown} has {file.size} bytes instead of {self.size}"
+            message = f"{file.display_path} has {file.size} bytes instead of {self.size}"
             yield _change(Action.RESIZE, file, message, size=self.size)
         length = min(file.size, self.size) - end
         if bad and length > 0:
@@ -94,7 +94,7 @@ class ExtensionRepair:
             yield Edit(
                 Change(
                     action=Action.WRITE,
-                    path=file.shown,
+                    path=file.display_path,
                     position=end,
                     length=length,
                     why="consumequeue_ext",
@@ -135,7 +135,9 @@ def _sound_end(file: StoreFile, size: int) -> tuple[int, bool]:
 
 
 def _change(action: Action, file: StoreFile, message: str, *, size: int) -> Edit:
-    return Edit(Change(action=action, path=file.shown, size=size, why="consumequeue_ext", message=message))
+    return Edit(
+        Change(action=action, path=file.display_path, size=size, why="consumequeue_ext", message=message)
+    )
 
 
 def _end_of_unit(file: StoreFile, position: int) -> int:

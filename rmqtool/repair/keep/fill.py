@@ -13,7 +13,7 @@ from formats.properties import decode_pairs, is_lossless
 from rmqtool.broker.record_check import lacks_number
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import filler, split
-from rmqtool.repair.keep.cells import Cell, smallest_filler
+from rmqtool.repair.keep.hole_layout import HoleLayout, smallest_filler
 from rmqtool.repair.keep.light import pairs_of, without_further
 from rmqtool.repair.keep.listed import Listed
 from rmqtool.repair.keep.restore import padded, restored, sealed
@@ -87,23 +87,23 @@ class Filling:
     multi_dispatch: MultiDispatchPositions
     batches: frozenset[str] = frozenset()
     keep_bodies: bool = False
-    _stencils: TombstoneTemplates = field(init=False)
+    _templates: TombstoneTemplates = field(init=False)
 
     def __post_init__(self) -> None:
-        self._stencils = TombstoneTemplates(self.plan_id)
+        self._templates = TombstoneTemplates(self.plan_id)
 
-    def fill(self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int) -> Filled:
+    def fill(self, hole: Hole, frames: Sequence[Frame], layouts: Sequence[HoleLayout], end: int) -> Filled:
         """Tiles from the start of the hole to `end`, less bytes behind a blank."""
-        made = Filled(Tiles(self._stencils.make, _fallback(hole)))
-        parts: list[Frame | Cell] = [one for one in frames if one.key is not None and one.end <= end]
-        parts = sorted([*parts, *cells], key=lambda one: one.start)
+        made = Filled(Tiles(self._templates.make, _fallback(hole)))
+        parts: list[Frame | HoleLayout] = [one for one in frames if one.key is not None and one.end <= end]
+        parts = sorted([*parts, *layouts], key=lambda one: one.start)
         for number, part in enumerate(parts):
-            if isinstance(part, Cell):
+            if isinstance(part, HoleLayout):
                 self._cell(made, hole, part)
                 continue
             behind = parts[number + 1] if number + 1 < len(parts) else None
             extra = 0
-            if isinstance(behind, Cell) and _too_small(behind):
+            if isinstance(behind, HoleLayout) and _too_small(behind):
                 extra, behind.start = behind.length, behind.end
             self._frame(made, hole, part, extra)
         made.tombstones.close()
@@ -160,7 +160,7 @@ class Filling:
         kept = self._kept(place, length, header, crc_trailer=hole.trailer)
         by_place = header is None and not kept and not hole.trailer and place.batch_size is None
         if by_place:
-            make = partial(self._stencils.make, place, length)
+            make = partial(self._templates.make, place, length)
         else:
             make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
             if isinstance(kept, dict) and make() is None:
@@ -207,28 +207,30 @@ class Filling:
         ended = raw if not raw or raw.endswith(b"\x02") else raw + b"\x02"
         return ended + props.encode(pairs_of(found), trailing_separator=True)
 
-    def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
-        if cell.length == 0:
+    def _cell(self, made: Filled, hole: Hole, layout: HoleLayout) -> None:
+        if layout.length == 0:
             return
-        made.unplaced += [one for one in cell.frames if one.unplaced][len(cell.placed) :]
-        if not cell.placed:
-            self._close_or_fill(made, hole, cell.start, cell.end, closes=cell.closes)
+        made.unplaced += [one for one in layout.frames if one.unplaced][len(layout.placed) :]
+        if not layout.placed:
+            self._close_or_fill(made, hole, layout.start, layout.end, closes=layout.closes)
             return
-        if len(cell.frames) == len(cell.placed) and not cell.closes:
-            lengths = _extents(cell)
+        if len(layout.frames) == len(layout.placed) and not layout.closes:
+            lengths = _extents(layout)
         else:
-            extra = min(cell.room // max(len(cell.placed), 1), _FURTHER) if self.multi_dispatch.active else 0
-            lengths = [one.need + extra for one in cell.placed]
-        at = cell.start
-        for one, length in zip(cell.placed, lengths, strict=True):
-            rest = cell.end - at - length
-            last = one is cell.placed[-1]
+            extra = (
+                min(layout.room // max(len(layout.placed), 1), _FURTHER) if self.multi_dispatch.active else 0
+            )
+            lengths = [one.need + extra for one in layout.placed]
+        at = layout.start
+        for one, length in zip(layout.placed, lengths, strict=True):
+            rest = layout.end - at - length
+            last = one is layout.placed[-1]
             takes_rest = rest < smallest_filler(hole) or length + rest <= _LARGEST
-            taken = length + rest if last and not cell.closes and takes_rest else length
+            taken = length + rest if last and not layout.closes and takes_rest else length
             self._tombstone(made, hole, Position(one.key, one.slot, one.positions), at, taken)
             at += taken
-        if at < cell.end:
-            self._close_or_fill(made, hole, at, cell.end, closes=cell.closes)
+        if at < layout.end:
+            self._close_or_fill(made, hole, at, layout.end, closes=layout.closes)
 
     def _close_or_fill(self, made: Filled, hole: Hole, start: int, end: int, *, closes: bool) -> None:
         length = end - start
@@ -277,16 +279,16 @@ def _sure(make: partial[bytes | None]) -> partial[bytes]:
     return partial(made)
 
 
-def _too_small(cell: Cell) -> bool:
-    return not cell.placed and not cell.closes and cell.length < smallest_filler(cell.hole)
+def _too_small(layout: HoleLayout) -> bool:
+    return not layout.placed and not layout.closes and layout.length < smallest_filler(layout.hole)
 
 
-def _extents(cell: Cell) -> list[int]:
-    """Lengths of the broken records that the cell consists of, each with the bytes up to the next one."""
-    starts = [cell.start, *(one.start for one in cell.frames[1:]), cell.end]
+def _extents(layout: HoleLayout) -> list[int]:
+    """Lengths of the broken records that the layout consists of, each with the bytes up to the next one."""
+    starts = [layout.start, *(one.start for one in layout.frames[1:]), layout.end]
     lengths = [high - low for low, high in pairwise(starts)]
-    if any(length < one.need for length, one in zip(lengths, cell.placed, strict=True)):
-        return [one.need for one in cell.placed]
+    if any(length < one.need for length, one in zip(lengths, layout.placed, strict=True)):
+        return [one.need for one in layout.placed]
     return lengths
 
 

@@ -10,16 +10,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
-from rmqtool.repair.keep.cells import allocate, cells_of
 from rmqtool.repair.keep.counted import Ahead, by_units
 from rmqtool.repair.keep.donor import Donors
 from rmqtool.repair.keep.fill import Filled, Filling
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
+from rmqtool.repair.keep.hole_layout import allocate, cells_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.model import Frame, Hole, Trust
-from rmqtool.repair.keep.order import SHORT, Room, lonely_runs, order_of, singleton_runs
+from rmqtool.repair.keep.order import SHORT, Room, order_of, scattered_runs, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rmqtool.broker.file_rules import FileRules
-    from rmqtool.repair.keep.cells import Cell
     from rmqtool.repair.keep.donor import DonorRange
+    from rmqtool.repair.keep.hole_layout import HoleLayout
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
     from rmqtool.repair.keep.order import Missing, Position
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
@@ -185,7 +185,7 @@ class LogRepair:
             ]
             made.behind = [one for one in frames.values() if one.unplaced and one.start >= end]
             made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]
-            cells, made.without = _allocated(survey, claims, end)
+            layouts, made.without = _allocated(survey, claims, end)
             multi_dispatch = MultiDispatchPositions(
                 survey,
                 self.rules,
@@ -195,7 +195,7 @@ class LogRepair:
             filling = Filling(log, self.plan_id, multi_dispatch, survey.batches, self.keep_bodies)
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:
-                    made.repaired += self._filled(hole, claims.frames[number], cells[number], end, filling)
+                    made.repaired += self._filled(hole, claims.frames[number], layouts[number], end, filling)
             _leave_blank(made, multi_dispatch.without())
             ahead.settle(multi_dispatch.told)
         made.repaired += _torn(survey, made)
@@ -204,7 +204,7 @@ class LogRepair:
 
     def _pointed(self, survey: Survey) -> dict[int, list[Position]]:
         """Positions with a unit for the first record of those that are alone; opens fillers that lie."""
-        runs = chain(singleton_runs(survey), *lonely_runs(survey).values())
+        runs = chain(singleton_runs(survey), *scattered_runs(survey).values())
         singletons = {one.start: one for one in runs if one.count <= SHORT}
         fillers = {one.start: one for one in filler_places(survey)}
         places = [Hole(survey.segments[0], one.start, one.first_end) for one in singletons.values()]
@@ -278,9 +278,9 @@ class LogRepair:
         return _with_filler(survey, max([solid, *ends]))
 
     def _filled(
-        self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int, filling: Filling
+        self, hole: Hole, frames: Sequence[Frame], layouts: Sequence[HoleLayout], end: int, filling: Filling
     ) -> list[Repaired]:
-        filled = filling.fill(hole, frames, cells, end)
+        filled = filling.fill(hole, frames, layouts, end)
         if not len(filled.tiles):
             return []
         content = filled.tiles
@@ -305,20 +305,20 @@ class LogRepair:
         made.repaired.append(Repaired(hole, Patch(first, Zeros(last - first)), None))
 
 
-def _allocated(survey: Survey, claims: Claims, end: int) -> tuple[list[list[Cell]], list[Missing]]:
+def _allocated(survey: Survey, claims: Claims, end: int) -> tuple[list[list[HoleLayout]], list[Missing]]:
     """Cells by hole, and what finds no room: in places that units of further queues tell, or without them."""
     tries = []
     for apart in (True, False):
-        cells = [
+        layouts = [
             list(cells_of(hole, claims.frames[number], end, apart=apart))
             for number, hole in enumerate(survey.holes)
         ]
-        without = allocate(claims, [cell for group in cells for cell in group], survey.batches)
-        tries.append((sum(one.count for one in without), cells, without))
+        without = allocate(claims, [layout for group in layouts for layout in group], survey.batches)
+        tries.append((sum(one.count for one in without), layouts, without))
         if not without:
             break
-    _, cells, without = min(tries, key=lambda one: one[0])
-    return cells, without
+    _, layouts, without = min(tries, key=lambda one: one[0])
+    return layouts, without
 
 
 def _torn(survey: Survey, made: RepairedLog) -> Iterator[Repaired]:

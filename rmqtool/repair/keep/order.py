@@ -165,7 +165,7 @@ def singleton_runs(survey: Survey) -> list[Run]:
     ]
 
 
-def lonely_runs(survey: Survey) -> dict[QueueKey, list[Run]]:
+def scattered_runs(survey: Survey) -> dict[QueueKey, list[Run]]:
     """Queues with more than that, but never with more than two records in a row."""
     return {
         key: runs
@@ -181,7 +181,7 @@ def order_of(
 ) -> Order:
     """Looks at every queue of a log that is not one run.
 
-    pointed: positions with a unit for a lonely record, by its physical offset. told: which of some single
+    pointed: positions with a unit for a single record, by its physical offset. told: which of some single
     records, by physical offset, have their own queue's unit there.
     """
     batches = survey.batches
@@ -197,19 +197,21 @@ def order_of(
     room = Room(survey.holes, loose + singletons)
     order = Order(room)
     begin = survey.segments[0].base if survey.segments else 0
-    lonely = lonely_runs(survey)
+    scattered = scattered_runs(survey)
     for key, runs in survey.runs.items():
         if key not in broken:
             order.chosen[key] = list(runs)
-        elif key not in lonely:
+        elif key not in scattered:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
-    claimed = {one.start for key in lonely for one in broken[key] if _is_claimed(order, one, pointed or {})}
+    claimed = {
+        one.start for key in scattered for one in broken[key] if _is_claimed(order, one, pointed or {})
+    }
     parted = {key: [one for one in broken[key] if one.start not in claimed] for key in broken}
-    for key in lonely:
+    for key in scattered:
         _put_in_order(order, key, parted[key], room, begin, batch=False)
     _believe_units(order, parted, told, room, begin, batches)
-    order.outliers += [one for key in lonely for one in broken[key] if one.start in claimed]
-    singletons += _left_alone(order, lonely, told)
+    order.outliers += [one for key in scattered for one in broken[key] if one.start in claimed]
+    singletons += _left_alone(order, scattered, told)
     holes = Room(survey.holes, ())
     fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
@@ -235,10 +237,10 @@ def order_of(
 
 
 def _left_alone(
-    order: Order, lonely: Iterable[QueueKey], told: Callable[[Sequence[Run]], Collection[int]]
+    order: Order, scattered: Iterable[QueueKey], told: Callable[[Sequence[Run]], Collection[int]]
 ) -> list[Run]:
     """Single records that are all that is in order of such queues, and have no unit there."""
-    found = [runs[0] for key in lonely if len(runs := order.chosen[key]) == 1 and runs[0].count == 1]
+    found = [runs[0] for key in scattered if len(runs := order.chosen[key]) == 1 and runs[0].count == 1]
     known = told(found) if found else ()
     return [one for one in found if one.start not in known]
 

@@ -215,4 +215,4 @@ class OverlayFile(StoreFile):
     def open(self, mode: OpenMode = "auto") -> ByteSource:
         """The bytes as they would be."""
         source = None if self.below is None or not self.below.size else self.below.open(mode)
-        return OverlaySource(source, self.size, self._index, self.shown)
+        return OverlaySource(source, self.size, self._index, self.display_path)

@@ -100,7 +100,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     """
     refuse_unfit(store)
     shown = escape_name(str(store.given))
-    inputs = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
+    inputs = tuple(Input(path=one.display_path, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
     parameters = options.parameters()
     name = plan_id(COMMAND, parameters, inputs)
     kernels = choose_kernels(data_bytes(store.segments))
@@ -208,7 +208,8 @@ def refuse_blocked(store: Store, topics: set[str]) -> None:
         if not file.regular:
             shown = escape_name(str(store.given))
             raise UnfitStoreError(
-                f"{shown}: {file.shown} is not a directory: move it away, or mount the disk it leads to"
+                f"{shown}: {file.display_path} is not a directory: move it away, or mount the disk it "
+                "leads to"
             )
 
 
@@ -288,10 +289,10 @@ def _notes(log: RepairedLog) -> list[str]:
             f"the topic of {counted(len(nameless), 'record')}, the first at physical offset {nameless[0]}, "
             "is not UTF-8, and nothing else states a queue: fillers take the place of what cannot be served"
         )
-    if astray := unplaced[False]:
+    if out_of_order := unplaced[False]:
         notes.append(
-            f"{counted(len(astray), 'whole message')} out of order in the named queue, the first at physical "
-            f"offset {astray[0]}, and nothing tells another queue: lost"
+            f"{counted(len(out_of_order), 'whole message')} out of order in the named queue, the first at "
+            f"physical offset {out_of_order[0]}, and nothing tells another queue: lost"
         )
     notes += [
         f"the records at physical offsets {at} and {other} state the same offset of the same queue, and "

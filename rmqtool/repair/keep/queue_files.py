@@ -105,9 +105,9 @@ def removed(file: StoreFile, reason: str) -> Edit:
     return Edit(
         Change(
             action=Action.REMOVE,
-            path=file.shown,
+            path=file.display_path,
             why=str(file.kind),
-            message=f"{file.shown}: {reason}",
+            message=f"{file.display_path}: {reason}",
         )
     )
 

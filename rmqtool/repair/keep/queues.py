@@ -126,7 +126,7 @@ class QueueRepair:
             slot = base // UNIT.itemsize + int(span[0])
             change = Change(
                 action=Action.WRITE,
-                path=there.shown,
+                path=there.display_path,
                 position=int(span[0]) * UNIT.itemsize,
                 length=len(data),
                 why="consumequeue",
@@ -176,7 +176,7 @@ class QueueRepair:
                 slot = base // UNIT.itemsize + end
                 change = Change(
                     action=Action.WRITE,
-                    path=file.shown,
+                    path=file.display_path,
                     position=end * UNIT.itemsize,
                     length=last * UNIT.itemsize,
                     why="consumequeue",

@@ -99,7 +99,9 @@ def blocking_edits(store: Store, topics: Collection[str]) -> Iterator[Edit]:
     for file in store.listing.blocked(topics):
         if file.regular:
             message = "a file where brokers of some release need a directory: they can make no file below it"
-            yield Edit(Change(action=Action.REMOVE, path=file.shown, why="directory-file", message=message))
+            yield Edit(
+                Change(action=Action.REMOVE, path=file.display_path, why="directory-file", message=message)
+            )
 
 
 def _directories(store: Store) -> Iterator[Edit]:

@@ -46,8 +46,8 @@ def rocksdb_edits(store: Store) -> Iterator[Edit]:
     for file in store.files:
         directory, _, name = file.path.rpartition("/")
         if directory == "consumequeue" and file.regular and _is_data(name):
-            message = f"{file.shown}: the broker fills a new database from the log"
-            yield Edit(Change(action=Action.REMOVE, path=file.shown, why="rocksdb", message=message))
+            message = f"{file.display_path}: the broker fills a new database from the log"
+            yield Edit(Change(action=Action.REMOVE, path=file.display_path, why="rocksdb", message=message))
     if store.file(IDENTITY) is None:  # what tells from now on that there was one
         data = str(uuid5(NAMESPACE_OID, IDENTITY)).encode()
         message = "the name of the database is missing"

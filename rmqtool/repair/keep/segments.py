@@ -75,7 +75,7 @@ def _put(placed: PlacedSegment, below: StoreFile | None, repaired: RepairedLog) 
     content = Whole(below, placed.size, repaired.patches(placed))
     why = "misnamed-segment" if below is not None else "missing-segment"
     what = (
-        f"takes the bytes of {below.shown}, whose records belong here"
+        f"takes the bytes of {below.display_path}, whose records belong here"
         if below is not None
         else "has no file: records without content keep the offsets behind it true"
     )
@@ -104,7 +104,7 @@ def _in_place(placed: PlacedSegment, there: StoreFile | None, repaired: Repaired
         yield Edit(
             Change(
                 action=Action.RESIZE,
-                path=there.shown,
+                path=there.display_path,
                 size=placed.size,
                 why=f"{word}-segment",
                 message=f"segment {placed.base} has {there.size} bytes instead of {placed.size}",
@@ -192,9 +192,9 @@ def _removals(store: Store, placing: Placing, kept: set[str], repaired: Repaired
             Edit(
                 Change(
                     action=Action.REMOVE,
-                    path=file.shown,
+                    path=file.display_path,
                     why=why,
-                    message=f"{file.shown} is not part of the log ({why})",
+                    message=f"{file.display_path} is not part of the log ({why})",
                 )
             )
         )
@@ -208,7 +208,7 @@ def with_log(store: Store, placing: Placing, repaired: RepairedLog) -> Store:
         for edit in _removals(store, placing, {placed.path for placed in repaired.segments}, repaired)
     }
     own = {placed.path for placed in repaired.segments}
-    files = [file for file in store.files if file.path not in own and file.shown not in gone]
+    files = [file for file in store.files if file.path not in own and file.display_path not in gone]
     files += [_imagined(store, placed, repaired.patches(placed)) for placed in repaired.segments]
     files.sort(key=lambda file: (file.root, file.path))
     return replace(store, files=tuple(files))

@@ -30,14 +30,16 @@ def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
     }
     for file in store.of_kind(FileKind.UNKNOWN):
         if file.path.rpartition("/")[0] in queues and file.regular:
-            message = f"{file.shown} is not a queue file: brokers refuse a name that is not a number"
-            yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
+            message = f"{file.display_path} is not a queue file: brokers refuse a name that is not a number"
+            yield Edit(
+                Change(action=Action.REMOVE, path=file.display_path, why="stray-file", message=message)
+            )
     sure = not store.release.mixed and all(traits_of(one).skips_directories for one in store.release.releases)
-    passed_over = traits_of(release).skips_directories and (named or sure)
+    skipped = traits_of(release).skips_directories and (named or sure)
     for one in store.directories:
         parent, _, name = one.path.rpartition("/")
         in_place = parse_base_offset(name) is not None
-        if (parent == "commitlog" or parent in queues) and (in_place or not passed_over):
+        if (parent == "commitlog" or parent in queues) and (in_place or not skipped):
             what = "no broker can make the file of this name" if in_place else "brokers refuse it"
             message = f"{escape_name(one.path)}: a directory among mapped files, {what}"
             yield from directory_away(store, one.path, "stray-directory", message)

@@ -118,7 +118,7 @@ class Surveyor:
         return self._survey
 
     def _events(
-        self, last: PlacedSegment | None, placed: PlacedSegment, lane: WorkerContext
+        self, last: PlacedSegment | None, placed: PlacedSegment, worker: WorkerContext
     ) -> Iterator[tuple[PlacedSegment, Event | _Finished]]:
         """What a segment holds, for one thread. last: of the log."""
         if placed.file is None and not placed.given:
@@ -137,11 +137,11 @@ class Surveyor:
                     tell_stale=True,
                     past_blanks=True,
                     kernels=self.kernels,
-                    stop=lane.stop,
+                    stop=worker.stop,
                 )
                 for event in scan:
                     if isinstance(event, Records):
-                        yield placed, handed_on(event, source, lane)
+                        yield placed, handed_on(event, source, worker)
                     else:
                         yield placed, event
         except RmqtoolError as error:

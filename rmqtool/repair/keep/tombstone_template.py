@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.place import Place
 
 _MOST, _LONGEST = 4096, 8192
-"""stencils that are kept, and the bytes of one at most"""
+"""templates that are kept, and the bytes of one at most"""
 
 _Key = tuple[str, int, int]
 

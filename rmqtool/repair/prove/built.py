@@ -29,7 +29,7 @@ def check_rebuild(store: Store, planned: Planned, reading: ReadOptions) -> Check
     the offsets of light queues otherwise than their records do.
     """
     beside = _beside_built(store, planned) if planned.plan.parameters["complete"] else store
-    there = {one.shown.rpartition("/")[0] for one in store.files}
+    there = {one.display_path.rpartition("/")[0] for one in store.files}
     found = _new_errors(store, store_with(beside, planned.edits), reading)
     problems = (words for path, words in found if path is None or path.rpartition("/")[0] in there)
     return Checked.of((VERIFIED,), problems)
@@ -41,7 +41,7 @@ def _beside_built(store: Store, planned: Planned) -> Store:
     if "index" in planned.plan.parameters["what"]:
         built.add("index")
     return replace(
-        store, files=tuple(one for one in store.files if one.shown.rpartition("/")[0] not in built)
+        store, files=tuple(one for one in store.files if one.display_path.rpartition("/")[0] not in built)
     )
 
 

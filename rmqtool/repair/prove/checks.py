@@ -119,7 +119,7 @@ def _of_keep(
         yield from (words for _, words in errors.beyond(before))
         order = LightOrder(store, after, access, comparison.last)
         yield from (
-            f"{file.shown}: entries that lead to messages would move"
+            f"{file.display_path}: entries that lead to messages would move"
             for file, now in light
             if not before.spoils(file) and order.moves(file, now)
         )
@@ -203,7 +203,7 @@ def _harm(
 
 def _taking_away(store: Store, planned: Planned) -> set[str]:
     """Paths that a plan changes otherwise than by making a file longer."""
-    sizes = {one.shown: one.size for one in store.files}
+    sizes = {one.display_path: one.size for one in store.files}
     changes = [one.change for one in planned.edits]
     grown = (one.action is Action.RESIZE and (one.size or 0) >= sizes.get(one.path, 0) for one in changes)
     return {one.path for one, longer in zip(changes, grown, strict=True) if not longer}
@@ -293,7 +293,7 @@ def _left_behind(store: Store, result: Store, key: tuple[str, int], end: int) ->
     bases = [(one, (one.base_offset or 0)) for one in files]
     position = end * UNIT.itemsize
     behind = [(one, max(position - base, 0)) for one, base in bases if base + one.size > position]
-    return bool(behind) and all(same_from(one, store.file(one.shown), start) for one, start in behind)
+    return bool(behind) and all(same_from(one, store.file(one.display_path), start) for one, start in behind)
 
 
 def _other_ends(

@@ -122,7 +122,7 @@ class LightOrder:
             try:
                 there = self._offsets(repaired)
                 return any(
-                    self._passed_over(own, before, behind, there, records)
+                    self._skipped(own, before, behind, there, records)
                     for before, behind in self._neighbours(own, file)
                 )
             except RmqtoolError:
@@ -130,7 +130,7 @@ class LightOrder:
 
     def _neighbours(self, queue: QueueUnits, file: StoreFile) -> Iterator[tuple[int, int]]:
         """Physical offsets of neighbouring units, ascending; -1 in front of the queue's first one."""
-        number = next(k for k, one in enumerate(queue.files) if one.shown == file.shown)
+        number = next(k for k, one in enumerate(queue.files) if one.display_path == file.display_path)
         slot = queue.first_slot(number)
         left = -1 if slot == 0 else None
         if slot > 0 and (found := int(queue.gather(np.array([slot - 1], np.int64))[0][0])) >= 0:
@@ -157,9 +157,7 @@ class LightOrder:
         ]
         return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def _passed_over(
-        self, queue: QueueUnits, before: int, behind: int, there: Ints, records: RecordsAt
-    ) -> bool:
+    def _skipped(self, queue: QueueUnits, before: int, behind: int, there: Ints, records: RecordsAt) -> bool:
         """Whether a whole record between two physical offsets states a queue offset between theirs.
 
         there: physical offsets of records that have an entry in the result.

@@ -90,7 +90,7 @@ class Comparison:
     """physical offset of the result's last record"""
 
     def __post_init__(self) -> None:
-        self._mine = {one.file.shown: one for one in self.source.segments}
+        self._mine = {one.file.display_path: one for one in self.source.segments}
         self._changes, self._whole = _changes(self.source, self.edits, self.near)
         self._at: Segment | None = None
         self._left: list[_Change] = []
@@ -103,7 +103,7 @@ class Comparison:
         if segment is not self._at:
             self._finish_segment()
             self._at = segment
-            self._left = list(reversed(self._changes.pop(segment.file.shown, ())))
+            self._left = list(reversed(self._changes.pop(segment.file.display_path, ())))
             self._before, self._inside, self._count = 0, [], 0
         if starts is None:
             return
@@ -155,7 +155,7 @@ class Comparison:
     def _settle(self, change: _Change, landing: int | None) -> None:
         """Compares what the source has from the last common record up to the first one behind the change."""
         theirs = self._at
-        mine = None if theirs is None else self._mine.get(theirs.file.shown)
+        mine = None if theirs is None else self._mine.get(theirs.file.display_path)
         if mine is None or theirs is None:
             return
         met = np.concatenate([np.array([self._before], np.int64), *self._inside])
@@ -282,7 +282,7 @@ def _changes(store: Store, edits: Sequence[Edit], near: int) -> tuple[dict[str, 
     """Changed positions of segments that stay, joined where near; files that go or are replaced."""
     found: dict[str, list[_Change]] = {}
     whole: list[str] = []
-    sizes = {one.shown: one.size for one in store.of_kind(FileKind.COMMITLOG)}
+    sizes = {one.display_path: one.size for one in store.of_kind(FileKind.COMMITLOG)}
     for edit in edits:
         change, size = edit.change, sizes.get(edit.change.path)
         if size is None:

@@ -32,7 +32,7 @@ class _CutFile(StoreFile):
     def open(self, mode: OpenMode = "auto") -> ByteSource:
         """The bytes up to the cut."""
         if self.below is None:
-            raise ValueError(f"{self.shown}: a cut of nothing")
+            raise ValueError(f"{self.display_path}: a cut of nothing")
         return TruncatedSource(self.below.open(mode), self.size)
 
 
@@ -67,7 +67,7 @@ class _Draft:
 
 def store_with(store: Store, edits: Sequence[Edit]) -> Store:
     """The store after all edits in their order. Nothing is touched, bytes are read when asked for."""
-    files = {one.shown: one for one in store.files}
+    files = {one.display_path: one for one in store.files}
     drafts: dict[str, _Draft] = {}
     directories = {one.path: one for one in store.directories}
     for edit in edits:

@@ -64,7 +64,7 @@ class Errors:
     def spoils(self, file: StoreFile) -> bool:
         """Whether something was found in a queue file."""
         begin = file.base_offset or 0
-        found = self.damaged.get(file.shown.rpartition("/")[0], ())
+        found = self.damaged.get(file.display_path.rpartition("/")[0], ())
         return any(start < begin + file.size and begin < end for start, end in found)
 
     def beyond(self, before: Errors) -> list[tuple[str | None, str]]:

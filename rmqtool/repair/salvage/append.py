@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, Blank, fits
-from rmqtool.repair.salvage.bridge import Allotment
+from rmqtool.repair.salvage.bridge import Allocation
 from rmqtool.repair.salvage.moved import Moved, Why
 from rmqtool.repair.salvage.relocate import relocated, width_of
 from rmqtool.repair.salvage.tables import Piece
@@ -50,8 +50,8 @@ class Appender:
         self._files = files
         self._fill = fill
         self._next: dict[int, int] = {}
-        for lane, end in found.pieces[:, [Piece.LANE, Piece.END]].tolist():
-            self._next[lane] = max(end, self._next.get(lane, 0))
+        for partition, end in found.pieces[:, [Piece.PARTITION, Piece.END]].tolist():
+            self._next[partition] = max(end, self._next.get(partition, 0))
 
     def all(self, moved: Ints) -> Iterator[Appended]:
         """Everything to write, in the order of the log: DLedger records by offset, the others by time."""
@@ -62,31 +62,31 @@ class Appender:
 
     def _place(self, row: Ints) -> Iterator[Appended]:
         source, position, size = (int(value) for value in row[: Moved.OFFSET])
-        lane, slot, time = int(row[Moved.LANE]), int(row[Moved.QUEUE_OFFSET]), int(row[Moved.TIME])
+        partition, slot, time = int(row[Moved.PARTITION]), int(row[Moved.QUEUE_OFFSET]), int(row[Moved.TIME])
         record = self._files.bytes_at(source, position, size).tobytes()
-        width = width_of(record) if lane >= 0 else 0
+        width = width_of(record) if partition >= 0 else 0
         new = slot
-        if lane >= 0:
-            following = self._next.get(lane)
+        if partition >= 0:
+            following = self._next.get(partition)
             if following is not None and not 0 <= slot - following <= HOLE:
                 new = following
         data = relocated(record, 0, new)
         if not fits(len(data), self._size):
             self.refused.append(row)
             return
-        if lane >= 0:
-            if new > self._next.get(lane, new):
-                yield from self._bridge(lane, self._next[lane], new, time)
-            self._next[lane] = new + width
+        if partition >= 0:
+            if new > self._next.get(partition, new):
+                yield from self._bridge(partition, self._next[partition], new, time)
+            self._next[partition] = new + width
         yield from self._roll(len(data))
         yield Appended(self.at, relocated(record, self.at, new), time, row, new)
         self.at += len(data)
 
-    def _bridge(self, lane: int, first: int, end: int, time: int) -> Iterator[Appended]:
-        _, wanted, step = self._fill.sizes(lane)
+    def _bridge(self, partition: int, first: int, end: int, time: int) -> Iterator[Appended]:
+        _, wanted, step = self._fill.sizes(partition)
         for start in range(first, end, step):
             yield from self._roll(wanted)
-            one = Allotment(lane, start, min(start + step, end), wanted, step, time)
+            one = Allocation(partition, start, min(start + step, end), wanted, step, time)
             for data in self._fill.tombstones(one, self.at):
                 yield Appended(self.at, data, time, placeholder=True)
                 self.at += len(data)

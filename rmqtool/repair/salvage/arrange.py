@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Records of a run that must leave: those in `[start, stop)`, of one lane or (-1) of all."""
+    """Records of a run that must leave: those in `[start, stop)`, of one partition or (-1) of all."""
 
     start: int
     stop: int
-    lane: int
+    partition: int
     why: Why
 
 
@@ -101,15 +101,17 @@ class Arrangement:
         pieces = self.found.pieces
         from_offset: dict[int, int] = {}
         for hole in unmet:
-            from_offset[hole.lane] = min(hole.stop, from_offset.get(hole.lane, _END))
-        limit = np.array([from_offset.get(lane, _END) for lane in pieces[:, Piece.LANE].tolist()], np.int64)
+            from_offset[hole.partition] = min(hole.stop, from_offset.get(hole.partition, _END))
+        limit = np.array(
+            [from_offset.get(partition, _END) for partition in pieces[:, Piece.PARTITION].tolist()], np.int64
+        )
         return self._leave_pieces(np.flatnonzero(pieces[:, Piece.START] >= limit), Why.HOLE)
 
     def _leave_pieces(self, numbers: Ints, why: Why) -> bool:
-        columns = [Piece.RUN, Piece.START, Piece.STOP, Piece.LANE]
+        columns = [Piece.RUN, Piece.START, Piece.STOP, Piece.PARTITION]
         marks: dict[int, list[_Mark]] = {}
-        for run, start, stop, lane in self.found.pieces[numbers][:, columns].tolist():
-            marks.setdefault(run, []).append(_Mark(start, stop, lane, why))
+        for run, start, stop, partition in self.found.pieces[numbers][:, columns].tolist():
+            marks.setdefault(run, []).append(_Mark(start, stop, partition, why))
         return self._leave(marks)
 
     def _narrow(self) -> bool:
@@ -144,7 +146,7 @@ _END = np.iinfo(np.int64).max
 
 
 def _verdict(marks: list[_Mark], size: int) -> Verdict:
-    def verdict(batch: Records, lanes: Ints) -> Ints:
+    def verdict(batch: Records, partitions: Ints) -> Ints:
         why = np.full(len(batch.rows), Why.STAYS, np.int64)
         starts = batch.rows[:, Field.STORED_PHYSICAL_OFFSET]
         ends = starts + batch.rows[:, Field.STORE_SIZE]
@@ -153,8 +155,8 @@ def _verdict(marks: list[_Mark], size: int) -> Verdict:
                 chosen = starts // size != (ends + END_FILE_MIN_BLANK_LENGTH - 1) // size
             else:
                 chosen = (starts < mark.stop) & (ends > mark.start)
-            if mark.lane >= 0:
-                chosen &= lanes == mark.lane
+            if mark.partition >= 0:
+                chosen &= partitions == mark.partition
             why[chosen] = mark.why
         return why
 

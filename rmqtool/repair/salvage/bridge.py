@@ -24,10 +24,10 @@ MISSING_SEGMENTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Allotment:
-    """Placeholders of `size` bytes for queue offsets `[first, end)` of a lane; one covers `step` of them."""
+class Allocation:
+    """Placeholders of `size` bytes for queue offsets `[first, end)` of a partition; one covers `step`."""
 
-    lane: int
+    partition: int
     first: int
     end: int
     size: int
@@ -48,7 +48,7 @@ class Gap:
     end: int
     rolls: bool
     time: int
-    allotted: list[Allotment] = field(default_factory=list)
+    allocated: list[Allocation] = field(default_factory=list)
 
     @property
     def room(self) -> int:
@@ -58,7 +58,7 @@ class Gap:
     @property
     def taken(self) -> int:
         """Bytes of its placeholders."""
-        return sum(one.count * one.size for one in self.allotted)
+        return sum(one.count * one.size for one in self.allocated)
 
 
 def gaps(found: Found, size: int) -> Iterator[Gap]:
@@ -97,8 +97,8 @@ def allocate(
 ) -> list[Hole]:
     """Gives every hole its placeholders, in the gaps that lie between its neighbours; what fits nowhere.
 
-    sizes: for a lane the least and the wanted bytes of a placeholder, and the offsets that one covers. Gaps
-    go first to the hole that ends first, which serves all where that is possible.
+    sizes: for a partition the least and the wanted bytes of a placeholder, and the offsets that one covers.
+    Gaps go first to the hole that ends first, which serves all where that is possible.
     """
     waiting = sorted(missing, key=lambda hole: hole.start, reverse=True)
     active: list[tuple[int, int, Hole]] = []
@@ -121,7 +121,7 @@ def _fill(
     while active:
         entry = heappop(active)
         hole = entry[2]
-        size, _, step = sizes(hole.lane)
+        size, _, step = sizes(hole.partition)
         count = min(-(-(hole.end - hole.first) // step), room // size)
         if count == 0:
             later.append(entry)
@@ -129,13 +129,13 @@ def _fill(
                 break
             continue
         end = min(hole.first + count * step, hole.end)
-        gap.allotted.append(Allotment(hole.lane, hole.first, end, size, step, hole.time))
+        gap.allocated.append(Allocation(hole.partition, hole.first, end, size, step, hole.time))
         room -= count * size
         hole.first = end
         if hole.first < hole.end:
             later.append(entry)
     for entry in later:
         heappush(active, entry)
-    wider = [replace(one, size=sizes(one.lane)[1]) for one in gap.allotted]
+    wider = [replace(one, size=sizes(one.partition)[1]) for one in gap.allocated]
     if sum(one.count * one.size for one in wider) <= gap.room + gap.taken:
-        gap.allotted = wider
+        gap.allocated = wider

@@ -93,9 +93,9 @@ class Carver:
             return carved
         return next(self._work(_Range(one.source, reached, max(one.end, reached)), None))
 
-    def _work(self, one: _Range, lane: WorkerContext | None) -> Iterator[_Carved]:
-        stop = None if lane is None else lane.stop
-        advance = None if lane is None else self._advance
+    def _work(self, one: _Range, worker: WorkerContext | None) -> Iterator[_Carved]:
+        stop = None if worker is None else worker.stop
+        advance = None if worker is None else self._advance
         with RecordReader(self._files[one.source], self._how, stop) as reader:
             tabulator = Tabulator(self._names, reader.kernels, BATCH_ROWS)
             tables = [

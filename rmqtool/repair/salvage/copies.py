@@ -41,13 +41,13 @@ def copies(moved: Ints, found: Found, files: Files) -> npt.NDArray[np.bool_]:
 
 def _asked(moved: Ints, twice: npt.NDArray[np.bool_], found: Found) -> dict[int, Ints]:
     """Queue offsets, by the run that has a record with one of them in the same queue."""
-    pieces = found.pieces[np.lexsort((found.pieces[:, Piece.FIRST], found.pieces[:, Piece.LANE]))]
+    pieces = found.pieces[np.lexsort((found.pieces[:, Piece.FIRST], found.pieces[:, Piece.PARTITION]))]
     asked: dict[int, list[int]] = {}
-    for lane in np.unique(moved[~twice, Moved.LANE]).tolist():
-        low, high = np.searchsorted(pieces[:, Piece.LANE], [lane, lane + 1])
-        if lane < 0 or low == high:
+    for partition in np.unique(moved[~twice, Moved.PARTITION]).tolist():
+        low, high = np.searchsorted(pieces[:, Piece.PARTITION], [partition, partition + 1])
+        if partition < 0 or low == high:
             continue
-        slots = np.unique(moved[~twice & (moved[:, Moved.LANE] == lane), Moved.QUEUE_OFFSET])
+        slots = np.unique(moved[~twice & (moved[:, Moved.PARTITION] == partition), Moved.QUEUE_OFFSET])
         places = np.searchsorted(pieces[low:high, Piece.FIRST], slots, "right") - 1
         inside = (places >= 0) & (slots < pieces[low + np.maximum(places, 0), Piece.END])
         for slot, place in zip(slots[inside].tolist(), places[inside].tolist(), strict=True):

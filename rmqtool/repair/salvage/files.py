@@ -89,7 +89,7 @@ class Files:
     def divided(self, run: Ints, verdict: Callable[[Records, Ints], Ints]) -> tuple[Found, Ints]:
         """The run without what does not stay: the runs that are left, and the others as rows of `Moved`.
 
-        verdict: `Why` of each record, from the batch and the number of each record's lane.
+        verdict: `Why` of each record, from the batch and the number of each record's partition.
         """
         kept: list[Found] = []
         gone = [none_moved()]
@@ -97,10 +97,10 @@ class Files:
         tabulator: Tabulator | None = None
         for batch, reader in self.batches(run):
             tabulator = tabulator or Tabulator(self.names, reader.kernels, BATCH_ROWS)
-            lanes = tabulator.lanes_of(batch)
-            why = verdict(batch, lanes)
+            partitions = tabulator.partitions_of(batch)
+            why = verdict(batch, partitions)
             stay = why == Why.STAYS
-            gone.append(moved_rows(batch, source, lanes, tabulator.hosts_of(batch), why)[~stay])
+            gone.append(moved_rows(batch, source, partitions, tabulator.hosts_of(batch), why)[~stay])
             if stay.any():
                 kept.append(
                     tabulator.table(type(batch)(batch.rows[stay], batch.window, batch.origin), source)

@@ -53,7 +53,7 @@ WORDS = {
 class Moved(IntEnum):
     """Columns of int64, a row a record.
 
-    OFFSET, QUEUE_OFFSET: as stored. LANE: -1 for one without a unit. HOST: number of its store host.
+    OFFSET, QUEUE_OFFSET: as stored. PARTITION: -1 for one without a unit. HOST: number of its store host.
     """
 
     SOURCE = 0
@@ -61,7 +61,7 @@ class Moved(IntEnum):
     SIZE = 2
     OFFSET = 3
     QUEUE_OFFSET = 4
-    LANE = 5
+    PARTITION = 5
     TIME = 6
     WHY = 7
     HOST = 8
@@ -72,8 +72,8 @@ def none_moved() -> Ints:
     return np.empty((0, len(Moved)), np.int64)
 
 
-def moved_rows(batch: Records, source: int, lanes: Ints, hosts: Ints, why: Ints) -> Ints:
-    """Rows of `Moved` for a whole batch; lanes, hosts and `why` by row."""
+def moved_rows(batch: Records, source: int, partitions: Ints, hosts: Ints, why: Ints) -> Ints:
+    """Rows of `Moved` for a whole batch; partitions, hosts and `why` by row."""
     rows = batch.rows
     reported = np.empty((len(rows), len(Moved)), np.int64)
     reported[:, Moved.SOURCE] = source
@@ -81,7 +81,7 @@ def moved_rows(batch: Records, source: int, lanes: Ints, hosts: Ints, why: Ints)
     reported[:, Moved.SIZE] = rows[:, Field.STORE_SIZE]
     reported[:, Moved.OFFSET] = rows[:, Field.STORED_PHYSICAL_OFFSET]
     reported[:, Moved.QUEUE_OFFSET] = rows[:, Field.QUEUE_OFFSET]
-    reported[:, Moved.LANE] = lanes
+    reported[:, Moved.PARTITION] = partitions
     reported[:, Moved.TIME] = rows[:, Field.STORE_TIMESTAMP]
     reported[:, Moved.WHY] = why
     reported[:, Moved.HOST] = hosts

@@ -11,7 +11,7 @@ from rmqtool.repair.tombstone import LONGEST_TIME, smallest, tombstone
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.repair.salvage.bridge import Allotment, Gap
+    from rmqtool.repair.salvage.bridge import Allocation, Gap
     from rmqtool.repair.salvage.tabulate import Names
 
 _MARK = 96
@@ -39,23 +39,23 @@ class Placeholders:
             size for size in range(SMALLEST_FILLER, 2 * SMALLEST_FILLER) if self._fill(size) is not None
         )
 
-    def sizes(self, lane: int) -> tuple[int, int, int]:
+    def sizes(self, partition: int) -> tuple[int, int, int]:
         """Least and wanted bytes of a tombstone, and the queue offsets that one covers."""
-        known = self._sizes.get(lane)
+        known = self._sizes.get(partition)
         if known is None:
-            step = _BATCH if self._names.lanes[lane][0] in self._names.batch_topics else 1
-            place = self._place(lane, _LONGEST_OFFSET, step, 0, LONGEST_TIME)
+            step = _BATCH if self._names.partitions[partition][0] in self._names.batch_topics else 1
+            place = self._place(partition, _LONGEST_OFFSET, step, 0, LONGEST_TIME)
             least = smallest(place, crc_trailer=self._trailer)
-            known = self._sizes[lane] = (least, least + _MARK, step)
+            known = self._sizes[partition] = (least, least + _MARK, step)
         return known
 
     def in_gap(self, gap: Gap) -> Iterator[tuple[int, bytes]]:
         """(physical offset, record) of all that fills a gap; of one that rolls, only the tombstones."""
         at = gap.start
-        rest = gap.end - gap.start - sum(one.count * one.size for one in gap.allotted)
+        rest = gap.end - gap.start - sum(one.count * one.size for one in gap.allocated)
         spread = 0 if gap.rolls or rest >= self.smallest_filler else rest
-        for number, one in enumerate(gap.allotted):
-            last = number == len(gap.allotted) - 1
+        for number, one in enumerate(gap.allocated):
+            last = number == len(gap.allocated) - 1
             for record in self.tombstones(one, at, spread if last else 0):
                 yield at, record
                 at += len(record)
@@ -66,20 +66,20 @@ class Placeholders:
             yield at, record
             at += size
 
-    def tombstones(self, one: Allotment, at: int, spread: int = 0) -> Iterator[bytes]:
-        """The records of an allotment from physical offset `at` on, the last `spread` bytes longer."""
+    def tombstones(self, one: Allocation, at: int, spread: int = 0) -> Iterator[bytes]:
+        """The records of an allocation from physical offset `at` on, the last `spread` bytes longer."""
         for first in range(one.first, one.end, one.step):
             count = min(one.step, one.end - first)
             size = one.size + (spread if first + count == one.end else 0)
-            place = self._place(one.lane, first, count, at, one.time)
+            place = self._place(one.partition, first, count, at, one.time)
             record = tombstone(place, size, self._mark, crc_trailer=self._trailer)
             if record is None:
                 raise AssertionError(f"a tombstone of {size} bytes was planned for {place}")
             yield record
             at += size
 
-    def _place(self, lane: int, first: int, count: int, at: int, time: int) -> Place:
-        topic, queue_id = self._names.lanes[lane]
+    def _place(self, partition: int, first: int, count: int, at: int, time: int) -> Place:
+        topic, queue_id = self._names.partitions[partition]
         batch = count if topic in self._names.batch_topics else None
         return Place(topic, queue_id, first, at, time, store_host=self._host, batch_size=batch)
 

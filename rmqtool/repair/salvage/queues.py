@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Hole:
-    """Queue offsets `[first, end)` of a lane that no record has; the log has `[start, stop)` to put them in.
+    """Queue offsets `[first, end)` of a partition that no record has; the log has `[start, stop)` for them.
 
     time: store time (ms) of the record in front of it.
     """
 
-    lane: int
+    partition: int
     first: int
     end: int
     start: int
@@ -40,8 +40,8 @@ class Hole:
 
 
 def in_queue_order(found: Found) -> Ints:
-    """Row numbers of the pieces, by lane and physical offset."""
-    return np.lexsort((found.pieces[:, Piece.START], found.pieces[:, Piece.LANE]))
+    """Row numbers of the pieces, by partition and physical offset."""
+    return np.lexsort((found.pieces[:, Piece.START], found.pieces[:, Piece.PARTITION]))
 
 
 def displaced(found: Found) -> Ints:
@@ -53,11 +53,11 @@ def displaced(found: Found) -> Ints:
     pieces = found.pieces[order]
     if len(pieces) == 0:
         return order
-    same = pieces[1:, Piece.LANE] == pieces[:-1, Piece.LANE]
+    same = pieces[1:, Piece.PARTITION] == pieces[:-1, Piece.PARTITION]
     falls = same & (pieces[1:, Piece.FIRST] < pieces[:-1, Piece.END])
     gone: list[Ints] = []
-    for lane in np.unique(pieces[1:, Piece.LANE][falls]).tolist():
-        low, high = np.searchsorted(pieces[:, Piece.LANE], [lane, lane + 1])
+    for partition in np.unique(pieces[1:, Piece.PARTITION][falls]).tolist():
+        low, high = np.searchsorted(pieces[:, Piece.PARTITION], [partition, partition + 1])
         stays = _heaviest_chain(pieces[low:high])
         gone.append(order[low:high][~stays])
     return np.concatenate(gone) if gone else np.empty(0, np.int64)
@@ -91,14 +91,16 @@ def _heaviest_chain(pieces: Ints) -> npt.NDArray[np.bool_]:
 
 
 def holes(found: Found) -> Iterator[Hole]:
-    """The missing offsets of all queues, lane after lane."""
+    """The missing offsets of all queues, partition after partition."""
     pieces = found.pieces[in_queue_order(found)]
     before, after = pieces[:-1], pieces[1:]
-    jumps = (before[:, Piece.LANE] == after[:, Piece.LANE]) & (after[:, Piece.FIRST] > before[:, Piece.END])
+    jumps = (before[:, Piece.PARTITION] == after[:, Piece.PARTITION]) & (
+        after[:, Piece.FIRST] > before[:, Piece.END]
+    )
     for number in np.flatnonzero(jumps).tolist():
         last, following = before[number].tolist(), after[number].tolist()
         yield Hole(
-            last[Piece.LANE],
+            last[Piece.PARTITION],
             last[Piece.END],
             following[Piece.FIRST],
             last[Piece.STOP],
@@ -114,6 +116,8 @@ def heads(found: Found) -> Iterator[Hole]:
     a broker whose log begins there takes them for messages that it cannot read.
     """
     pieces = found.pieces[in_queue_order(found)]
-    first = np.concatenate([[True], pieces[1:, Piece.LANE] != pieces[:-1, Piece.LANE]])[: len(pieces)]
+    first = np.concatenate([[True], pieces[1:, Piece.PARTITION] != pieces[:-1, Piece.PARTITION]])[
+        : len(pieces)
+    ]
     for piece in pieces[first & (pieces[:, Piece.FIRST] > 0)].tolist():
-        yield Hole(piece[Piece.LANE], 0, piece[Piece.FIRST], 0, piece[Piece.START], piece[Piece.TIME])
+        yield Hole(piece[Piece.PARTITION], 0, piece[Piece.FIRST], 0, piece[Piece.START], piece[Piece.TIME])

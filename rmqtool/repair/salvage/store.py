@@ -1,4 +1,4 @@
-"""One new store out of settled runs: log, queues, index, topics, checkpoint, all of it synced."""
+"""One new store out of resolved runs: log, queues, index, topics, checkpoint, all of it synced."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rmqtool.errors import StoreIOError
 from rmqtool.repair.salvage.arrange import Arrangement
 from rmqtool.repair.salvage.copies import copies
 from rmqtool.repair.salvage.moved import Moved
+from rmqtool.repair.salvage.overlaps import resolve_overlaps
 from rmqtool.repair.salvage.placeholders import Placeholders
 from rmqtool.repair.salvage.relocate import has_trailer
-from rmqtool.repair.salvage.settle import settle
 from rmqtool.repair.salvage.tables import Piece, Run
 from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.repair.salvage.write import Written, write_log
@@ -58,12 +58,12 @@ class Laid:
 
 def lay_out(found: Found, files: Files, size: int) -> Laid:
     """Decides everything about a store with segments of `size` bytes. Reads, and writes nothing."""
-    settled = settle(found, files)
+    resolved = resolve_overlaps(found, files)
     fill = Placeholders(files.names, _mark(files), _host(found, files), trailer=_trailer(found, files))
-    arranged = Arrangement(settled.found, settled.moved, files, size, fill)
+    arranged = Arrangement(resolved.found, resolved.moved, files, size, fill)
     moved = np.concatenate(arranged.moved)
     twice = copies(moved, arranged.found, files)
-    duplicates = settled.duplicates.copy()
+    duplicates = resolved.duplicates.copy()
     np.add.at(duplicates, moved[twice, Moved.SOURCE], 1)
     return Laid(arranged, moved[~twice], duplicates, fill)
 
@@ -72,7 +72,7 @@ def bytes_needed(laid: Laid) -> int:
     """What the log takes on the disk; queues and index come on top."""
     kept = int(laid.arranged.found.runs[:, Run.LENGTH].sum()) + int(laid.moved[:, Moved.SIZE].sum())
     return kept + sum(
-        sum(one.count * one.size for one in gap.allotted) if gap.rolls else gap.end - gap.start
+        sum(one.count * one.size for one in gap.allocated) if gap.rolls else gap.end - gap.start
         for gap in laid.arranged.gaps
     )
 
@@ -97,9 +97,11 @@ def write_store(
             written.release_source = "inferred"
             release = list(behaviours(Store.open(root).release.releases))[-1]
         written.release = release
-        lanes = np.unique(np.concatenate([_lanes(laid), np.empty(0, np.int64)])).tolist()
+        partitions = np.unique(np.concatenate([_partitions(laid), np.empty(0, np.int64)])).tolist()
         now = time.time_ns() // 1_000_000
-        topics = topics_json([files.names.lanes[lane] for lane in lanes], files.names.batch_topics, now)
+        topics = topics_json(
+            [files.names.partitions[partition] for partition in partitions], files.names.batch_topics, now
+        )
         _put(root, "config/topics.json", topics)
         _derive(root, release, config, jobs)
         last = written.last_time
@@ -122,9 +124,9 @@ def write_store(
     return written
 
 
-def _lanes(laid: Laid) -> Ints:
-    standing = laid.arranged.found.pieces[:, Piece.LANE]
-    moved = laid.moved[:, Moved.LANE]
+def _partitions(laid: Laid) -> Ints:
+    standing = laid.arranged.found.pieces[:, Piece.PARTITION]
+    moved = laid.moved[:, Moved.PARTITION]
     return np.concatenate([standing, moved[moved >= 0]])
 
 

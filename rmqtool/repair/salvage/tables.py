@@ -40,14 +40,14 @@ class Run(IntEnum):
 
 
 class Piece(IntEnum):
-    """Records of one topic and queue (LANE) in one run, whose queue offsets `[FIRST, END)` have no hole.
+    """Records of one topic and queue (PARTITION) in one run, whose queue offsets `[FIRST, END)` have no hole.
 
     START, STOP: physical offsets of the first record's first and the last record's behind-last byte. TIME:
     store time of the last record.
     """
 
     RUN = 0
-    LANE = 1
+    PARTITION = 1
     FIRST = 2
     END = 3
     START = 4
@@ -126,11 +126,11 @@ def _merged_pieces(pieces: Ints, group: Ints) -> Ints:
         return pieces
     pieces = pieces.copy()
     pieces[:, Piece.RUN] = group[pieces[:, Piece.RUN]]
-    pieces = pieces[np.lexsort((pieces[:, Piece.START], pieces[:, Piece.LANE], pieces[:, Piece.RUN]))]
+    pieces = pieces[np.lexsort((pieces[:, Piece.START], pieces[:, Piece.PARTITION], pieces[:, Piece.RUN]))]
     before, after = pieces[:-1], pieces[1:]
     same = (
         (before[:, Piece.RUN] == after[:, Piece.RUN])
-        & (before[:, Piece.LANE] == after[:, Piece.LANE])
+        & (before[:, Piece.PARTITION] == after[:, Piece.PARTITION])
         & (before[:, Piece.END] == after[:, Piece.FIRST])
     )
     starts = np.flatnonzero(np.concatenate([[True], ~same]))

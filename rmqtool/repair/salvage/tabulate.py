@@ -15,7 +15,7 @@ from rmqtool.repair.salvage.relocate import batch_width
 from rmqtool.repair.salvage.tables import Found, Piece, Run
 from rmqtool.scan import fields as f
 from rmqtool.scan.fields import DispatchColumn, Field
-from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.partitions import Partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,10 +32,10 @@ _BLANK = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
 
 
 class Names:
-    """Numbers for topics and queues ("lanes") and for store hosts, the same for all threads."""
+    """Numbers for topics and queues ("partitions") and for store hosts, the same for all threads."""
 
     def __init__(self) -> None:
-        self.lanes: list[tuple[str, int]] = []
+        self.partitions: list[tuple[str, int]] = []
         self.hosts: list[bytes] = []
         """4 or 16 bytes of address and 4 of port"""
         self.batch_topics: set[str] = set()
@@ -43,9 +43,9 @@ class Names:
         self._numbers: dict[object, int] = {}
         self._lock = Lock()
 
-    def lane(self, topic: str, queue_id: int) -> int:
+    def partition(self, topic: str, queue_id: int) -> int:
         """Number of a topic and queue."""
-        return self._number((topic, queue_id), self.lanes)
+        return self._number((topic, queue_id), self.partitions)
 
     def host(self, raw: bytes) -> int:
         """Number of a store host field."""
@@ -67,7 +67,7 @@ class Tabulator:
 
     def __init__(self, names: Names, kernels: Kernels, room: int) -> None:
         self._names = names
-        self._lanes = Lanes(kernels, room)
+        self._partitions = Partitions(kernels, room)
         self._known: list[int] = []
 
     def table(self, batch: Records, source: int) -> Found:
@@ -129,32 +129,35 @@ class Tabulator:
             numbers[chosen] = known[inverse]
         return numbers
 
-    def lanes_of(self, batch: Records) -> Ints:
+    def partitions_of(self, batch: Records) -> Ints:
         """Number of each record's topic and queue, -1 where it has no unit."""
         self._take(batch)
         numbers = np.full(len(batch.rows), -1, np.int64)
-        for lane, places in self._groups():
-            numbers[places] = lane
+        for partition, places in self._groups():
+            numbers[places] = partition
         return numbers
 
     def _take(self, batch: Records) -> None:
-        self._lanes.clear()
+        self._partitions.clear()
         # fewer records than there is room for: at most the last step says that all is full
-        for _ in self._lanes.take(batch, 0):
+        for _ in self._partitions.take(batch, 0):
             pass
 
     def _pieces(self, batch: Records, number: Ints) -> Ints:
         width = self._widths(batch)
         self._take(batch)
-        found = [self._lane(lane, places, batch.rows, number, width) for lane, places in self._groups()]
+        found = [
+            self._partition(partition, places, batch.rows, number, width)
+            for partition, places in self._groups()
+        ]
         return np.concatenate(found) if found else np.empty((0, len(Piece)), np.int64)
 
     def _groups(self) -> Iterator[tuple[int, Ints]]:
-        """Lane number and the rows of its records."""
-        for key, places in self._lanes.groups():
-            yield self._names.lane(*key), self._lanes.columns[DispatchColumn.OWNER, places]
+        """Partition number and the rows of its records."""
+        for key, places in self._partitions.groups():
+            yield self._names.partition(*key), self._partitions.columns[DispatchColumn.OWNER, places]
 
-    def _lane(self, lane: int, chosen: Ints, rows: Ints, number: Ints, width: Ints) -> Ints:
+    def _partition(self, partition: int, chosen: Ints, rows: Ints, number: Ints, width: Ints) -> Ints:
         slots = rows[chosen, Field.QUEUE_OFFSET]
         run = number[chosen]
         ends = slots + width[chosen]
@@ -163,7 +166,7 @@ class Tabulator:
         lasts = np.concatenate([starts[1:], [len(chosen)]]) - 1
         pieces = np.empty((len(starts), len(Piece)), np.int64)
         pieces[:, Piece.RUN] = run[starts]
-        pieces[:, Piece.LANE] = lane
+        pieces[:, Piece.PARTITION] = partition
         pieces[:, Piece.FIRST] = slots[starts]
         pieces[:, Piece.END] = ends[lasts]
         first, last = rows[chosen[starts]], rows[chosen[lasts]]

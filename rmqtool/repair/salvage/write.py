@@ -89,7 +89,7 @@ def _standing(
         reported.first = first - first % arranged.size
     for run in arranged.found.runs:
         while gap is not None and gap.end <= run[Run.OFFSET]:
-            reported.tombstones += sum(one.count for one in gap.allotted)
+            reported.tombstones += sum(one.count for one in gap.allocated)
             for offset, record in fill.in_gap(gap):
                 yield offset, record, gap.time, True
                 reported.end = offset + len(record)
@@ -132,7 +132,7 @@ def _refused(appender: Appender, files: Files) -> Iterator[dict[str, Any]]:
 
 def mapping_line(row: Ints, files: Files, new: tuple[int, int] | None) -> dict[str, Any]:
     """One moved record; new: its physical and queue offset."""
-    topic, queue_id = files.names.lanes[row[Moved.LANE]] if row[Moved.LANE] >= 0 else ("", "")
+    topic, queue_id = files.names.partitions[row[Moved.PARTITION]] if row[Moved.PARTITION] >= 0 else ("", "")
     values = (
         files.sources[row[Moved.SOURCE]].path, int(row[Moved.POSITION]), WORDS[Why(int(row[Moved.WHY]))],
         topic, queue_id, int(row[Moved.QUEUE_OFFSET]), new[1] if new else "", int(row[Moved.OFFSET]),

@@ -56,7 +56,7 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
             (BYTES, NUMBER, TABLE, NUMBER, NUMBER, (TABLE, BYTES, INTS, LONGS), LONGS, TABLE), 1
         ),
         "outline": Signature((TABLE, NUMBER), 2),
-        "by_lane": Signature((TABLE, NUMBER, LONGS, LONGS)),
+        "by_partition": Signature((TABLE, NUMBER, LONGS, LONGS)),
         "agree_units": Signature((BYTES, NUMBER, TABLE, LONGS, FLAGS), 2),
         "ascending_units": Signature((BYTES, NUMBER), 1),
     },

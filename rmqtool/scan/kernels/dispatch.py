@@ -33,7 +33,7 @@ CODE = offset_of(Unit, "tags_code")
 PRE_BLANK = PRE_BLANK_SIZE
 TAGS_LENGTH = int(Field.TAGS_LENGTH)
 
-LANE = int(DispatchColumn.LANE)
+PARTITION = int(DispatchColumn.PARTITION)
 SLOT = int(DispatchColumn.SLOT)
 OFFSET = int(DispatchColumn.OFFSET)
 LENGTH = int(DispatchColumn.SIZE)
@@ -71,19 +71,19 @@ def _mixed(address, length, queue_id):
 
 
 @kernel()
-def rehash(lanes, count, table):
-    """Fill an empty table of lanes, whose size is a power of two."""
+def rehash(partitions, count, table):
+    """Fill an empty table of partitions, whose size is a power of two."""
     mask = table.size - 1
-    for lane in range(count):
-        place = lanes[lane, HASH] & mask
+    for partition in range(count):
+        place = partitions[partition, HASH] & mask
         while table[place] != 0:
             place = (place + 1) & mask
-        table[place] = lane + 1
+        table[place] = partition + 1
 
 
 @kernel()
-def _lane_of(topic, length, queue_id, lanes, names, table, counts):
-    """The lane of a topic and queue number, a new one if there is room for it; else -1."""
+def _partition_of(topic, length, queue_id, partitions, names, table, counts):
+    """The partition of a topic and queue number, a new one if there is room for it; else -1."""
     h = _mixed(topic, length, queue_id)
     arena = names.ctypes.data
     mask = table.size - 1
@@ -91,37 +91,38 @@ def _lane_of(topic, length, queue_id, lanes, names, table, counts):
     while table[at] != 0:
         other = np.int64(table[at] - 1)
         if (
-            lanes[other, HASH] == h
-            and lanes[other, QUEUE] == queue_id
-            and lanes[other, NAME_LENGTH] == length
-            and same(arena + lanes[other, NAME], topic, length)
+            partitions[other, HASH] == h
+            and partitions[other, QUEUE] == queue_id
+            and partitions[other, NAME_LENGTH] == length
+            and same(arena + partitions[other, NAME], topic, length)
         ):
             return other
         at = (at + 1) & mask
-    lane = counts[0]
-    if lane == lanes.shape[0] or lane * 2 >= table.size or counts[1] + length > names.size:
+    partition = counts[0]
+    if partition == partitions.shape[0] or partition * 2 >= table.size or counts[1] + length > names.size:
         return np.int64(-1)
-    lanes[lane, QUEUE] = queue_id
-    lanes[lane, NAME] = counts[1]
-    lanes[lane, NAME_LENGTH] = length
-    lanes[lane, HASH] = h
+    partitions[partition, QUEUE] = queue_id
+    partitions[partition, NAME] = counts[1]
+    partitions[partition, NAME_LENGTH] = length
+    partitions[partition, HASH] = h
     for i in range(length):
         names[counts[1] + i] = u8(topic + i)
     counts[0] += 1
     counts[1] += length
-    table[at] = lane + 1
-    return lane
+    table[at] = partition + 1
+    return partition
 
 
 @kernel()
 def place(buf, origin, rows, start, segment_base, known, counts, columns):
     """Columns (`fields.DispatchColumn`) of the records from row `start` on that want a unit.
 
-    known: lanes, names, table. A lane (`fields.QueueKeyColumn`) is a topic and queue number; a new one goes
-    to `lanes`, its topic to `names`. counts: lanes, bytes of names, filled columns; carried from call to
-    call. Returns the next row, which is in front of the last where one of the arrays has no more room.
+    known: partitions, names, table. A partition (`fields.QueueKeyColumn`) is a topic and queue number; a new
+    one goes to `partitions`, its topic to `names`. counts: partitions, bytes of names, filled columns;
+    carried from call to call. Returns the next row, which is in front of the last where one of the arrays has
+    no more room.
     """
-    lanes, names, table = known
+    partitions, names, table = known
     base = buf.ctypes.data - origin
     filled = counts[2]
     for r in range(start, rows.shape[0]):
@@ -132,13 +133,13 @@ def place(buf, origin, rows, start, segment_base, known, counts, columns):
         topic = base + row[TOPIC_POSITION]
         length = row[TOPIC_LENGTH]
         queue_id = row[QUEUE_ID]
-        lane = np.int64(-1)
+        partition = np.int64(-1)
         if filled < columns.shape[1]:
-            lane = _lane_of(topic, length, queue_id, lanes, names, table, counts)
-        if lane < 0:
+            partition = _partition_of(topic, length, queue_id, partitions, names, table, counts)
+        if partition < 0:
             counts[2] = filled
             return r
-        columns[LANE, filled] = lane
+        columns[PARTITION, filled] = partition
         columns[SLOT, filled] = row[QUEUE_OFFSET]
         columns[OFFSET, filled] = segment_base + row[POSITION]
         columns[LENGTH, filled] = row[STORE_SIZE]
@@ -156,11 +157,11 @@ def place(buf, origin, rows, start, segment_base, known, counts, columns):
 
 @kernel()
 def stretch(buf, origin, rows, start, segment_base, known, counts, columns):
-    """As `place`, but one column (`fields.Stretch`) for records of a lane with neighbouring queue offsets.
+    """As `place`, but one column (`fields.Stretch`) for records of a partition with neighbouring offsets.
 
-    newest (last of `known`, one a lane): where in `columns` its last stretch lies, if that is of the lane.
+    newest (last of `known`, one a partition): where in `columns` its last stretch lies, if that is of it.
     """
-    lanes, names, table, newest = known
+    partitions, names, table, newest = known
     base = buf.ctypes.data - origin
     filled = counts[2]
     for r in range(start, rows.shape[0]):
@@ -168,21 +169,23 @@ def stretch(buf, origin, rows, start, segment_base, known, counts, columns):
         kind = (row[SYS_FLAG] >> 2) & 3
         if kind in (PREPARED, ROLLBACK) or row[ISSUES] & ISSUE_TOPIC_UTF8:
             continue
-        lane = np.int64(-1)
+        partition = np.int64(-1)
         if filled < columns.shape[1]:
             topic = base + row[TOPIC_POSITION]
-            lane = _lane_of(topic, row[TOPIC_LENGTH], row[QUEUE_ID], lanes, names, table, counts)
-        if lane < 0:
+            partition = _partition_of(
+                topic, row[TOPIC_LENGTH], row[QUEUE_ID], partitions, names, table, counts
+            )
+        if partition < 0:
             counts[2] = filled
             return r
         slot = row[QUEUE_OFFSET]
-        at = newest[lane]
-        known_lane = at < filled and columns[LANE, at] == lane
-        if not known_lane or slot <= columns[LAST_SLOT, at] or slot - columns[LAST_SLOT, at] != 1:
+        at = newest[partition]
+        known_partition = at < filled and columns[PARTITION, at] == partition
+        if not known_partition or slot <= columns[LAST_SLOT, at] or slot - columns[LAST_SLOT, at] != 1:
             at = filled
             filled += 1
-            newest[lane] = at
-            columns[LANE, at] = lane
+            newest[partition] = at
+            columns[PARTITION, at] = partition
             columns[SLOT, at] = slot
             columns[OFFSET, at] = segment_base + row[POSITION]
         columns[LAST_SLOT, at] = slot
@@ -209,20 +212,20 @@ def outline(rows, most):
 
 
 @kernel()
-def by_lane(columns, count, starts, order):
-    """Places of the first `count` columns, lane after lane, in log order within each; `starts` of lanes."""
+def by_partition(columns, count, starts, order):
+    """Places of the first `count` columns by partition, in log order within each; `starts` of partitions."""
     starts[:] = 0
     for k in range(count):
-        starts[columns[LANE, k] + 1] += 1
-    for lane in range(1, starts.size):
-        starts[lane] += starts[lane - 1]
+        starts[columns[PARTITION, k] + 1] += 1
+    for partition in range(1, starts.size):
+        starts[partition] += starts[partition - 1]
     for k in range(count):
-        lane = columns[LANE, k]
-        order[starts[lane]] = k
-        starts[lane] += 1
-    # each start has become that of the next lane
-    for lane in range(starts.size - 1, 0, -1):
-        starts[lane] = starts[lane - 1]
+        partition = columns[PARTITION, k]
+        order[starts[partition]] = k
+        starts[partition] += 1
+    # each start has become that of the next partition
+    for partition in range(starts.size - 1, 0, -1):
+        starts[partition] = starts[partition - 1]
     starts[0] = 0
 
 

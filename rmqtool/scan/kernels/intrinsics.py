@@ -87,8 +87,8 @@ def equal64(typing_context, address, byte):
     def build(context, builder, signature, arguments):
         value = _vector(builder, arguments[0])
         first = builder.insert_element(ir.Constant(value.type, ir.Undefined), arguments[1], ir.IntType(32)(0))
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-        wanted = builder.shuffle_vector(first, ir.Constant(value.type, ir.Undefined), lanes)
+        indices = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        wanted = builder.shuffle_vector(first, ir.Constant(value.type, ir.Undefined), indices)
         return builder.bitcast(builder.icmp_unsigned("==", value, wanted), ir.IntType(64))
 
     return types.uint64(types.int64, types.uint8), build

@@ -27,13 +27,13 @@ SECOND = 1000
 
 
 @kernel()
-def tally(rows, lanes, topics, grid, drawn, sums, seconds):
+def tally(rows, partitions, topics, grid, drawn, sums, seconds):
     """How many rows of `seconds` are used, and the row of the first record of the largest size.
 
-    lanes: of each record; topics: numbers by lane. grid: bytes of a cell, and of the segment, behind which
-    nothing counts. drawn: bytes by cell, from that of the first record on, of records whose body fails its
-    CRC, then by topic. sums: by topic (`fields.TopicSum`). Both hold zeros. seconds: second, messages, bytes
-    of neighbouring records with the same second; room for a row a record.
+    partitions: of each record; topics: numbers by partition. grid: bytes of a cell, and of the segment,
+    behind which nothing counts. drawn: bytes by cell, from that of the first record on, of records whose body
+    fails its CRC, then by topic. sums: by topic (`fields.TopicSum`). Both hold zeros. seconds: second,
+    messages, bytes of neighbouring records with the same second; room for a row a record.
     """
     width = grid[0]
     cell = 0
@@ -43,7 +43,7 @@ def tally(rows, lanes, topics, grid, drawn, sums, seconds):
     largest = 0
     for r in range(rows.shape[0]):
         row = rows[r]
-        topic = topics[lanes[r]]
+        topic = topics[partitions[r]]
         size, time = row[STORE_SIZE], row[STORE_TIMESTAMP]
         own = sums[topic]
         if own[MESSAGES] == 0 or size > own[LARGEST]:

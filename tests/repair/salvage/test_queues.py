@@ -51,13 +51,15 @@ def test_the_hole_that_ends_first_is_filled_first() -> None:
     gaps = [Gap(0, 300, rolls=False, time=0), Gap(1000, 1300, rolls=False, time=0)]
     late, early = Hole(1, 0, 3, 0, 2000, 0), Hole(2, 7, 9, 0, 500, 0)
     assert allocate(gaps, [late, early], lambda _: (100, 120, 1)) == []
-    assert [(one.lane, one.first, one.end) for one in gaps[0].allotted] == [(2, 7, 9), (1, 0, 1)]
-    assert [(one.lane, one.first, one.end) for one in gaps[1].allotted] == [(1, 1, 3)]
+    assert [(one.partition, one.first, one.end) for one in gaps[0].allocated] == [(2, 7, 9), (1, 0, 1)]
+    assert [(one.partition, one.first, one.end) for one in gaps[1].allocated] == [(1, 1, 3)]
     assert gaps[0].room == 0 or gaps[0].room < 100
 
 
 def test_what_does_not_fit_is_told() -> None:
     gaps = [Gap(0, 300, rolls=True, time=0)]
-    assert [one.lane for one in allocate(gaps, [Hole(1, 0, 4, 0, 300, 0)], lambda _: (100, 120, 1))] == [1]
-    assert [(one.first, one.end, one.size) for one in gaps[0].allotted] == [(0, 2, 120)]
+    assert [one.partition for one in allocate(gaps, [Hole(1, 0, 4, 0, 300, 0)], lambda _: (100, 120, 1))] == [
+        1
+    ]
+    assert [(one.first, one.end, one.size) for one in gaps[0].allocated] == [(0, 2, 120)]
     assert gaps[0].room == 292 - 240

@@ -37,7 +37,7 @@ class Placed(NamedTuple):
 
 
 @dataclass
-class Cell:
+class HoleLayout:
     """A part of a hole between claimed frames. frames: what may have been records in it.
 
     placed: queue positions that it takes, in order. room: bytes that are left beside them. single: it is the
@@ -64,7 +64,7 @@ class Cell:
         return self.end == self.hole.placed.end
 
 
-def cells_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = True) -> Iterator[Cell]:
+def cells_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = True) -> Iterator[HoleLayout]:
     """The parts of a hole, up to the physical offset `end`, that no frame claims.
 
     apart: a frame that a unit of a further queue tells is a part by itself, where the bytes beside it can
@@ -83,15 +83,15 @@ def cells_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = Tru
         if frame.start > at:
             yield _cell(hole, at, frame.start, loose)
         if alone:
-            cell = _cell(hole, frame.start, frame.end, [frame])
-            yield replace(cell, single=True, number=frame.number)
+            layout = _cell(hole, frame.start, frame.end, [frame])
+            yield replace(layout, single=True, number=frame.number)
         at, loose = frame.end, []
     if stop > at:
         yield _cell(hole, at, stop, loose)
 
 
 def _behind(frames: Sequence[Frame], stop: int) -> list[int]:
-    """Where behind each frame the next one begins that bounds a cell."""
+    """Where behind each frame the next one begins that bounds a layout."""
     found: list[int] = []
     for frame in reversed(frames):
         found.append(stop)
@@ -113,14 +113,14 @@ def smallest_filler(hole: Hole) -> int:
     return SMALLEST_FILLER + (TRAILER_SIZE if hole.trailer else 0)
 
 
-def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> Cell:
-    cell = Cell(hole, start, end, [one for one in loose if start <= one.start and one.end <= end])
-    cell.room = cell.length - (END_FILE_MIN_BLANK_LENGTH if cell.closes else 0)
-    return cell
+def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> HoleLayout:
+    layout = HoleLayout(hole, start, end, [one for one in loose if start <= one.start and one.end <= end])
+    layout.room = layout.length - (END_FILE_MIN_BLANK_LENGTH if layout.closes else 0)
+    return layout
 
 
-def allocate(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) -> list[Missing]:
-    """Puts every open position into a cell; what finds no room is handed back. batches: topics.
+def allocate(claims: Claims, layouts: Sequence[HoleLayout], batches: Collection[str]) -> list[Missing]:
+    """Puts every open position into a layout; what finds no room is handed back. batches: topics.
 
     In a batch queue one record takes as many positions as there are. What is in front of a queue's first
     record is placed as a whole or not at all: a queue may as well begin later (`ConsumeQueue#fillPreBlank`),
@@ -130,35 +130,35 @@ def allocate(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) ->
     have a record again; where such a queue has the number of its records, only positions of that number do.
     """
     gaps = [gap for key in sorted(claims.open) for gap in claims.open[key]]
-    without = _allocated(gaps, cells, batches)
+    without = _allocated(gaps, layouts, batches)
     if not without:
         return []
     urgent = sorted(gaps, key=lambda gap: (gap.high, gap.low))
-    least = _allocated(urgent, cells, batches, close=True)
+    least = _allocated(urgent, layouts, batches, close=True)
     if sum(one.count for one in least) < sum(one.count for one in without):
         return least
-    return _allocated(gaps, cells, batches)
+    return _allocated(gaps, layouts, batches)
 
 
 def _allocated(
-    gaps: Sequence[Missing], cells: Sequence[Cell], batches: Collection[str], *, close: bool = False
+    gaps: Sequence[Missing], layouts: Sequence[HoleLayout], batches: Collection[str], *, close: bool = False
 ) -> list[Missing]:
-    """One try, from empty cells on."""
-    for cell in cells:
-        cell.room += sum(one.need for one in cell.placed)
-        cell.placed.clear()
-    allotment = _Allotment(cells, close=close)
-    left = (allotment.put(gap, BATCH if gap.key[0] in batches else 1) for gap in gaps)
+    """One try, from empty layouts on."""
+    for layout in layouts:
+        layout.room += sum(one.need for one in layout.placed)
+        layout.placed.clear()
+    allocation = _Allocation(layouts, close=close)
+    left = (allocation.put(gap, BATCH if gap.key[0] in batches else 1) for gap in gaps)
     return [one for one in left if one is not None]
 
 
-class _Allotment:
-    """Room that cells have: those for queues of any number by None, the others by their number."""
+class _Allocation:
+    """Room that layouts have: those for queues of any number by None, the others by their number."""
 
-    def __init__(self, cells: Sequence[Cell], *, close: bool) -> None:
-        grouped: dict[int | None, list[Cell]] = defaultdict(list)
-        for cell in cells:
-            grouped[cell.number].append(cell)
+    def __init__(self, layouts: Sequence[HoleLayout], *, close: bool) -> None:
+        grouped: dict[int | None, list[HoleLayout]] = defaultdict(list)
+        for layout in layouts:
+            grouped[layout.number].append(layout)
         self._kinds = (_any,) if close else (_spare, _any)
         self._groups = {number: _Group(some, self._kinds) for number, some in grouped.items()}
 
@@ -173,23 +173,23 @@ class _Allotment:
             place = Place(gap.key[0], gap.key[1], slot, 0, LONGEST_TIME, batch_size=batch_size)
             needs = smallest(place), smallest(place, crc_trailer=True)
             records = -(-(gap.last + 1 - slot) // most)
-            found = self._cell_for(groups, needs, low, gap.high, records)
+            found = self._layout_for(groups, needs, low, gap.high, records)
             if found is None and gap.first == 0:
                 for one in reversed(taken):
                     one.group.give_back(one.place)
                 return gap
             if found is None:
                 return type(gap)(gap.key, slot, gap.last, low, gap.high)
-            cell = found.group.cells[found.place]
-            found.group.take(found.place, Placed(gap.key, slot, needs[cell.hole.trailer], count))
+            layout = found.group.layouts[found.place]
+            found.group.take(found.place, Placed(gap.key, slot, needs[layout.hole.trailer], count))
             taken.append(found)
-            low = cell.start
+            low = layout.start
         return None
 
-    def _cell_for(
+    def _layout_for(
         self, groups: Sequence[_Group], needs: tuple[int, int], low: int, high: int, records: int
     ) -> _Found | None:
-        """The first cell of those that come first, else of the others.
+        """The first layout of those that come first, else of the others.
 
         needs: bytes without and with a `__CRC32#` property. records: how many there are to place, this one
         and those behind it.
@@ -197,8 +197,8 @@ class _Allotment:
         singles = [group.singles(low, high) for group in groups]
         single = min((one for _, one in singles if one is not None), key=_start, default=None)
         if single is not None and records <= sum(count for count, _ in singles):
-            cell = single.group.cells[single.place]
-            if cell.room >= needs[cell.hole.trailer]:
+            layout = single.group.layouts[single.place]
+            if layout.room >= needs[layout.hole.trailer]:
                 return single
         for kind in range(len(self._kinds)):
             candidates = [found for group in groups if (found := group.first(kind, needs, low)) is not None]
@@ -209,7 +209,7 @@ class _Allotment:
 
 
 class _Found(NamedTuple):
-    """A cell of a group, by its place in it, and where it starts."""
+    """A layout of a group, by its place in it, and where it starts."""
 
     start: int
     group: _Group
@@ -226,17 +226,20 @@ class _Group:
     Free ones that are the place of one record are known besides.
     """
 
-    def __init__(self, cells: Sequence[Cell], kinds: Sequence[Callable[[Cell], bool]]) -> None:
-        self.cells = cells
+    def __init__(self, layouts: Sequence[HoleLayout], kinds: Sequence[Callable[[HoleLayout], bool]]) -> None:
+        self.layouts = layouts
         self._kinds = kinds
-        self._starts = [cell.start for cell in cells]
+        self._starts = [layout.start for layout in layouts]
         self._rooms = [
             {trailer: FirstFit(self._in(trailer, kind)) for trailer in (False, True)} for kind in kinds
         ]
-        self._singles = [index for index, cell in enumerate(cells) if cell.single]
+        self._singles = [index for index, layout in enumerate(layouts) if layout.single]
 
-    def _in(self, trailer: bool, kind: Callable[[Cell], bool]) -> list[int]:
-        return [cell.room if cell.hole.trailer is trailer and kind(cell) else _NONE for cell in self.cells]
+    def _in(self, trailer: bool, kind: Callable[[HoleLayout], bool]) -> list[int]:
+        return [
+            layout.room if layout.hole.trailer is trailer and kind(layout) else _NONE
+            for layout in self.layouts
+        ]
 
     def singles(self, low: int, high: int) -> tuple[int, _Found | None]:
         """How many free places of one record start in [low, high), and the first one."""
@@ -248,7 +251,7 @@ class _Group:
         return count, _Found(self._starts[index], self, index)
 
     def first(self, kind: int, needs: tuple[int, int], low: int) -> _Found | None:
-        """The first cell of a kind that starts at `low` or behind and has room; needs as in `_cell_for`."""
+        """The first one of a kind that starts at `low` or behind and has room; needs as in `_layout_for`."""
         at = bisect_left(self._starts, low)
         rooms = self._rooms[kind]
         found = [rooms[trailer].first(at, needs[trailer]) for trailer in (False, True)]
@@ -256,33 +259,33 @@ class _Group:
         return None if index is None else _Found(self._starts[index], self, index)
 
     def take(self, index: int, placed: Placed) -> None:
-        """Positions into a cell."""
-        cell = self.cells[index]
-        if cell.single:
+        """Positions into a layout."""
+        layout = self.layouts[index]
+        if layout.single:
             del self._singles[bisect_left(self._singles, index)]
-        cell.placed.append(placed)
-        cell.room -= placed.need
-        self._changed(index, cell)
+        layout.placed.append(placed)
+        layout.room -= placed.need
+        self._changed(index, layout)
 
     def give_back(self, index: int) -> None:
-        """The last positions of a cell out of it."""
-        cell = self.cells[index]
-        if cell.single:
+        """The last positions of a layout out of it."""
+        layout = self.layouts[index]
+        if layout.single:
             insort(self._singles, index)
-        cell.room += cell.placed.pop().need
-        self._changed(index, cell)
+        layout.room += layout.placed.pop().need
+        self._changed(index, layout)
 
-    def _changed(self, index: int, cell: Cell) -> None:
-        full = cell.single and bool(cell.placed)
+    def _changed(self, index: int, layout: HoleLayout) -> None:
+        full = layout.single and bool(layout.placed)
         for kind, rooms in zip(self._kinds, self._rooms, strict=True):
-            rooms[cell.hole.trailer].put(index, cell.room if kind(cell) and not full else _NONE)
+            rooms[layout.hole.trailer].put(index, layout.room if kind(layout) and not full else _NONE)
 
 
-def _any(cell: Cell) -> bool:
-    del cell
+def _any(layout: HoleLayout) -> bool:
+    del layout
     return True
 
 
-def _spare(cell: Cell) -> bool:
+def _spare(layout: HoleLayout) -> bool:
     """Whether it has a broken record to spare."""
-    return len(cell.placed) < len(cell.frames)
+    return len(layout.placed) < len(layout.frames)

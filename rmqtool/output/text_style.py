@@ -18,7 +18,7 @@ _USUAL = 80, 24
 
 
 @dataclass(frozen=True)
-class Look:
+class TextStyle:
     """`width` is where lines must end; None in pipes, where nothing is cut so that grep finds it.
 
     height: lines of the terminal, None in pipes.
@@ -30,7 +30,7 @@ class Look:
     height: int | None = None
 
     @classmethod
-    def of_stdout(cls, *, color: bool) -> Look:
+    def of_stdout(cls, *, color: bool) -> TextStyle:
         """What standard output can show."""
         width, height = terminal_size(sys.stdout) or (None, None)
         return cls(color, width, sys.stdout.encoding or "utf-8", height)

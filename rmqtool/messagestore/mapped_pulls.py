@@ -68,7 +68,7 @@ def _ends(many: int) -> Callable[[bytearray, int], tuple[int, ...]]:
     return Struct(f"={2 * many}q").unpack_from
 
 
-class AtHand:
+class MappedPulls:
     """Mapped queue files and segments. at: gives a path into the store's directory, which is held.
 
     A file that is deleted has to be forgotten (`forget`), or the disk does not get its room back.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from formats.index import item_position
 from rmqtool import Message
 from rmqtool.errors import StoreIOError
-from rmqtool.messagestore import keys_at_hand
+from rmqtool.messagestore import mapped_keys
 from tests.messagestore.helpers import RELEASES, open_small
 from tests.scan.conftest import compiled_kernels
 
@@ -77,8 +77,10 @@ def test_the_answer_is_that_of_record_after_record(
 def test_it_answers_what_there_is(store: MessageStore) -> None:
     for name in NAMES[7:]:
         for limit in (1, 32):
-            assert store._keys._at_hand.find("T1", name, limit, 0, None) == followed(store, "T1", name, limit)
-    assert list(store._keys._at_hand.find_each("T1", ["k1", "k2"], 32, 0, None)) == [
+            assert store._keys._mapped_keys.find("T1", name, limit, 0, None) == followed(
+                store, "T1", name, limit
+            )
+    assert list(store._keys._mapped_keys.find_each("T1", ["k1", "k2"], 32, 0, None)) == [
         followed(store, "T1", name) for name in ("k1", "k2")
     ]
 
@@ -96,7 +98,7 @@ def test_what_is_put_is_found_while_files_come_and_go(tmp_path: Path) -> None:
 def test_of_many_segments_those_asked_for_are_at_hand(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys_at_hand, "MOST", 2)
+    monkeypatch.setattr(mapped_keys, "MOST", 2)
     store._keys.forget("")
     for _ in range(3):
         for name in NAMES:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.index_files import IndexFile
     from rmqtool.broker.mapped_files import MappedFiles
-    from rmqtool.messagestore.at_hand import AtHand
     from rmqtool.messagestore.dispatching import Dispatching, Index
     from rmqtool.messagestore.held_files import HeldFiles
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.messagestore.mapped_pulls import MappedPulls
     from rmqtool.scan.kernel_types import Lookup
     from rmqtool.store.bytes import ByteSource, Window
 
@@ -129,7 +129,7 @@ class _Question:
         self.topic, self.key_at = "", 0
         self.asked_for: tuple[int, int, int, int, int | None] | None = None
         self.behind = 0
-        """what stands in the memory already: see `KeysAtHand._ask`, and the end of the key"""
+        """what stands in the memory already: see `MappedKeys._ask`, and the end of the key"""
 
     def be_about(self, mapped: _Mapped, topic: str) -> None:
         """Other files, or another topic."""
@@ -140,7 +140,7 @@ class _Question:
         self.mapped, self.topic, self.asked_for = mapped, topic, None
 
 
-class KeysAtHand:
+class MappedKeys:
     """Mapped index files and segments. held: index files."""
 
     def __init__(
@@ -148,12 +148,12 @@ class KeysAtHand:
         held: HeldFiles,
         log: LogReader,
         of_log: MappedFiles,
-        at_hand: AtHand,
+        mapped_pulls: MappedPulls,
         dispatching: Dispatching,
         index: Index | None,
         lookup: Lookup | None,
     ) -> None:
-        self._held, self._log, self._of_log, self._at_hand = held, log, of_log, at_hand
+        self._held, self._log, self._of_log, self._mapped_pulls = held, log, of_log, mapped_pulls
         self._dispatching, self._limit = dispatching, dispatching.limit
         self._index, self._lookup = index, lookup
         self._files = None if index is None or lookup is None else index.files
@@ -319,7 +319,7 @@ class KeysAtHand:
             self._mapped = None  # others get their places
             return False
         number_of_all = mapped.first + number
-        found = self._at_hand.segment(number_of_all, number_of_all * self._of_log.size)
+        found = self._mapped_pulls.segment(number_of_all, number_of_all * self._of_log.size)
         if found is None:
             return False
         file, _, data = found
@@ -329,8 +329,8 @@ class KeysAtHand:
     def _copy(self) -> None:
         """Files that have shown zeros are mapped no more."""
         self._clear()
-        self._held.settled(int)
-        self._log.settled(int)
+        self._held.retried(int)
+        self._log.retried(int)
 
     def forget(self) -> None:
         """A segment or an index file is gone."""

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
     Key = tuple[str, int]
 
-_FIRST_LANES = 256
+_FIRST_PARTITIONS = 256
 _FIRST_NAMES = 1 << 16
 
 
-class LaneColumns:
+class PartitionColumns:
     """Up to `room` records that want a unit, in columns (`fields.DispatchColumn`), or stretches of them.
 
-    `keys` are the topics and queue numbers seen so far, by lane. width: `len(DispatchColumn)` or that of
+    `keys` are the topics and queue numbers seen so far, by partition. width: `len(DispatchColumn)` or that of
     `Stretch`.
     """
 
     def __init__(self, kernels: Kernels, room: int, width: int = len(DispatchColumn)) -> None:
         self._kernels = kernels.dispatch
         self._counts = np.zeros(3, np.int64)
-        """lanes, bytes of their names, columns that are filled"""
+        """partitions, bytes of their names, columns that are filled"""
         self._order = np.empty(room, np.int64)
         self.columns: Ints = np.empty((width, room), np.int64)
         self.keys: list[Key] = []
@@ -49,54 +49,54 @@ class LaneColumns:
         return int(self._counts[2])
 
     def clear(self) -> None:
-        """Makes room; lanes stay."""
+        """Makes room; partitions stay."""
         self._counts[2] = 0
 
     def groups(self) -> Iterator[tuple[Key, Ints]]:
         """Topic and queue, and the places of its records in `columns`, in log order."""
         starts = np.zeros(len(self.keys) + 1, np.int64)
-        self._kernels.by_lane(self.columns, len(self), starts, self._order)
-        for lane in np.flatnonzero(np.diff(starts)).tolist():
-            yield self.keys[lane], self._order[starts[lane] : starts[lane + 1]]
+        self._kernels.by_partition(self.columns, len(self), starts, self._order)
+        for partition in np.flatnonzero(np.diff(starts)).tolist():
+            yield self.keys[partition], self._order[starts[partition] : starts[partition + 1]]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Neighbouring records that want a unit, or their stretches, in columns.
 
-    keys: of their lanes; more are added while the log is read.
+    keys: of their partitions; more are added while the log is read.
     """
 
     columns: Ints
     keys: list[Key]
 
 
-class GatheredLanes(LaneColumns):
-    """Takes what was placed elsewhere, by one `Lanes` after the other."""
+class MergedPartitions(PartitionColumns):
+    """Takes what was placed elsewhere, by one `Partitions` after the other."""
 
     def __init__(self, kernels: Kernels, room: int, width: int = len(DispatchColumn)) -> None:
         super().__init__(kernels, room, width)
         self._known: dict[Key, int] = {}
         self._theirs: list[Key] = []
         self._own = np.empty(0, np.int64)
-        """lane here, by lane of `_theirs`"""
+        """partition here, by partition of `_theirs`"""
 
     def take(self, placed: Placed) -> Iterator[None]:
         """Adds records; yields where the columns are full, for a `clear`."""
-        own = self._lanes_for(placed.keys)
+        own = self._partitions_for(placed.keys)
         start, end = 0, placed.columns.shape[1]
         while start < end:
             filled = len(self)
             count = min(self.columns.shape[1] - filled, end - start)
             part = self.columns[:, filled : filled + count]
             part[:] = placed.columns[:, start : start + count]
-            part[DispatchColumn.LANE] = own[part[DispatchColumn.LANE]]
+            part[DispatchColumn.PARTITION] = own[part[DispatchColumn.PARTITION]]
             self._counts[2] = filled + count
             start += count
             if len(self) == self.columns.shape[1]:
                 yield
 
-    def _lanes_for(self, keys: list[Key]) -> Ints:
+    def _partitions_for(self, keys: list[Key]) -> Ints:
         if keys is not self._theirs:
             self._theirs, self._own = keys, np.empty(0, np.int64)
         new = keys[len(self._own) :]
@@ -109,7 +109,7 @@ class GatheredLanes(LaneColumns):
         return self._own
 
 
-class Lanes(LaneColumns):
+class Partitions(PartitionColumns):
     """Places records of a log in columns.
 
     Prepared and rolled back records want no unit (`CommitLogDispatcherBuildConsumeQueue#dispatch`). levels:
@@ -133,12 +133,12 @@ class Lanes(LaneColumns):
         super().__init__(kernels, room, self.width)
         self._any_topic, self._delivery_times = any_topic, delivery_times
         self.decoded = False
-        """some topic is not UTF-8, so that two lanes may have one key"""
-        self._lanes = np.empty((_FIRST_LANES, len(QueueKeyColumn)), np.int64)
+        """some topic is not UTF-8, so that two partitions may have one key"""
+        self._partitions = np.empty((_FIRST_PARTITIONS, len(QueueKeyColumn)), np.int64)
         self._names = np.empty(_FIRST_NAMES, np.uint8)
-        self._table = np.zeros(4 * _FIRST_LANES, np.int32)
+        self._table = np.zeros(4 * _FIRST_PARTITIONS, np.int32)
         self.delayed: set[int] = set()
-        """lanes of messages that are delivered later"""
+        """partitions of messages that are delivered later"""
         self._levels = levels
 
     def take(self, run: Records, segment_base: int) -> Iterator[None]:
@@ -149,7 +149,7 @@ class Lanes(LaneColumns):
         while start < len(run.rows):
             before = len(self)
             start = self._put(run, start, segment_base)
-            self._name_new_lanes()
+            self._name_new_partitions()
             if self.delayed and self._delivery_times:
                 self._set_delivery_times(run, before)
             if len(self) == self.columns.shape[1]:
@@ -159,7 +159,7 @@ class Lanes(LaneColumns):
 
     def _put(self, run: Records, start: int, segment_base: int) -> int:
         """Columns of the records from row `start` on; the first row without room."""
-        known = self._lanes, self._names, self._table
+        known = self._partitions, self._names, self._table
         following: int = self._kernels.place(
             run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
         )
@@ -175,8 +175,8 @@ class Lanes(LaneColumns):
         self.clear()
         return Placed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), self.keys)
 
-    def _name_new_lanes(self) -> None:
-        for row in self._lanes[len(self.keys) : self._counts[0]].tolist():
+    def _name_new_partitions(self) -> None:
+        for row in self._partitions[len(self.keys) : self._counts[0]].tolist():
             start = row[QueueKeyColumn.NAME]
             raw = self._names[start : start + row[QueueKeyColumn.NAME_LENGTH]].tobytes()
             topic, ill = java_utf8_decode(raw)
@@ -186,15 +186,15 @@ class Lanes(LaneColumns):
             self.keys.append((topic, row[QueueKeyColumn.QUEUE_ID]))
 
     def _grow(self) -> None:
-        self._lanes = np.concatenate([self._lanes, np.empty_like(self._lanes)])
+        self._partitions = np.concatenate([self._partitions, np.empty_like(self._partitions)])
         self._names = np.concatenate([self._names, np.empty_like(self._names)])
         self._table = np.zeros(2 * len(self._table), np.int32)
-        self._kernels.rehash(self._lanes, len(self.keys), self._table)
+        self._kernels.rehash(self._partitions, len(self.keys), self._table)
 
     def _set_delivery_times(self, run: Records, before: int) -> None:
         """A delayed message has the time of its delivery in place of the hash of its tags."""
-        lanes = self.columns[DispatchColumn.LANE, before : len(self)]
-        for place in before + np.flatnonzero(np.isin(lanes, list(self.delayed))):
+        partitions = self.columns[DispatchColumn.PARTITION, before : len(self)]
+        for place in before + np.flatnonzero(np.isin(partitions, list(self.delayed))):
             row = run.rows[self.columns[DispatchColumn.OWNER, place]]
             start = int(row[Field.PROPERTIES_POSITION]) - run.origin
             raw = run.window[start : start + max(int(row[Field.PROPERTIES_LENGTH]), 0)].tobytes()
@@ -207,24 +207,24 @@ class Lanes(LaneColumns):
             self.columns[DispatchColumn.CODE, place] = code
 
 
-class StretchedLanes(Lanes):
-    """As `Lanes`, with one column for neighbouring queue offsets (`fields.Stretch`)."""
+class StretchedPartitions(Partitions):
+    """As `Partitions`, with one column for neighbouring queue offsets (`fields.Stretch`)."""
 
     width = len(Stretch)
 
     def __init__(self, kernels: Kernels, room: int) -> None:
         super().__init__(kernels, room)
-        self._newest = np.zeros(len(self._lanes), np.int64)
+        self._newest = np.zeros(len(self._partitions), np.int64)
 
     def state(self) -> tuple[tuple[Ints, Bytes, Int32s, Ints], Ints, Ints]:
         """The arrays that `kernels.dispatch.stretch` goes on with: what is known, counts, columns."""
-        if len(self._newest) < len(self._lanes):
-            self._newest = np.full(len(self._lanes), self.columns.shape[1])
-        return (self._lanes, self._names, self._table, self._newest), self._counts, self.columns
+        if len(self._newest) < len(self._partitions):
+            self._newest = np.full(len(self._partitions), self.columns.shape[1])
+        return (self._partitions, self._names, self._table, self._newest), self._counts, self.columns
 
     def filled(self) -> Placed:
         """What a kernel has put into the columns of `state`, which are empty then."""
-        self._name_new_lanes()
+        self._name_new_partitions()
         columns = self.columns[:, : len(self)].copy()
         self.clear()
         return Placed(columns, self.keys)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rmqtool import Message
 from rmqtool.errors import StoreIOError
-from rmqtool.messagestore import at_hand
+from rmqtool.messagestore import mapped_pulls
 from rmqtool.messagestore.messages import AppendContext
 from tests.messagestore.helpers import RELEASES, open_small, traffic
 from tests.scan.conftest import compiled_kernels
@@ -73,9 +73,11 @@ def test_it_answers_what_there_is(store: MessageStore) -> None:
         low, high = store.offsets(topic, queue_id)
         assert high - low > PER_FILE
         for offset in range(low, high):
-            assert store._at_hand.pull(topic, queue_id, offset, 1) == pulled(store, topic, queue_id, offset)
-        assert store._at_hand.pull(topic, queue_id, low - 1, 1) is None
-        assert store._at_hand.pull(topic, queue_id, high, 32) is None
+            assert store._mapped_pulls.pull(topic, queue_id, offset, 1) == pulled(
+                store, topic, queue_id, offset
+            )
+        assert store._mapped_pulls.pull(topic, queue_id, low - 1, 1) is None
+        assert store._mapped_pulls.pull(topic, queue_id, high, 32) is None
     counted = store.stats().get
     store.get_raw("Topic0", 0, high - 1, 1)
     assert (store.stats().get.hit, store.stats().get.messages) == (counted.hit + 1, counted.messages + 1)
@@ -84,15 +86,15 @@ def test_it_answers_what_there_is(store: MessageStore) -> None:
 def test_of_many_files_the_first_are_at_hand_and_others_by_and_by(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_hand, "MOST", 2)
+    monkeypatch.setattr(mapped_pulls, "MOST", 2)
     low, high = store.offsets("Topic0", 0)
-    store._at_hand.forget("")
-    monkeypatch.setattr(at_hand, "SELDOM", 3)
+    store._mapped_pulls.forget("")
+    monkeypatch.setattr(mapped_pulls, "SELDOM", 3)
     for _ in range(3):
         for offset in range(low, high):
             assert store.get_raw("Topic0", 0, offset, 1) == pulled(store, "Topic0", 0, offset)
-    assert len(store._at_hand._units) <= 2
-    assert len(store._at_hand._segments) <= 2
+    assert len(store._mapped_pulls._units) <= 2
+    assert len(store._mapped_pulls._segments) <= 2
 
 
 def test_files_that_expire_are_let_go(tmp_path: Path) -> None:
@@ -198,4 +200,4 @@ def test_records_that_end_with_zeros_are_at_hand(tmp_path: Path) -> None:
             store.put(Message("T", b"x", queue_id=0), context=context)
         assert store.offsets("T", 0) == (0, 3)  # all is dispatched
         for limit in (1, 3):
-            assert store._at_hand.pull("T", 0, 0, limit) == pulled(store, "T", 0, 0, limit)
+            assert store._mapped_pulls.pull("T", 0, 0, limit) == pulled(store, "T", 0, 0, limit)

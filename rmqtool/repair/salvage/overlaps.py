@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResolvedRuns:
     """Runs that overlap no more, by offset; copies by source; and who lost (rows of `Moved`)."""
 
     found: Found
@@ -62,11 +62,11 @@ def families(found: Found) -> Ints:
     return np.array([root(one) for one in range(len(runs))], np.int64)
 
 
-def settle(found: Found, files: Files) -> Settled:
+def resolve_overlaps(found: Found, files: Files) -> ResolvedRuns:
     """Decides for all runs. Evidence: how much continues a run, then the later store time, then length."""
     duplicates = np.zeros(len(files.sources), np.int64)
     if len(found.runs) == 0:
-        return Settled(found, duplicates, none_moved())
+        return ResolvedRuns(found, duplicates, none_moved())
     order = np.lexsort((found.ends, found.runs[:, Run.OFFSET]))
     found = taken(found, order)
     reach = np.maximum.accumulate(found.ends)
@@ -75,7 +75,7 @@ def settle(found: Found, files: Files) -> Settled:
     sizes = np.diff(np.concatenate([starts, [len(breaks)]]))
     alone = taken(found, starts[sizes == 1])
     if len(alone.runs) == len(found.runs):
-        return Settled(found, duplicates, none_moved())
+        return ResolvedRuns(found, duplicates, none_moved())
     rank = _ranks(found)
     parts, gone = [alone], [none_moved()]
     for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
@@ -86,7 +86,7 @@ def settle(found: Found, files: Files) -> Settled:
         parts += ground.kept
         gone += ground.moved
     whole = joined(parts)
-    return Settled(
+    return ResolvedRuns(
         taken(whole, np.argsort(whole.runs[:, Run.OFFSET], kind="stable")), duplicates, _flat(gone)
     )
 
