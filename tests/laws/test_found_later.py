@@ -1470,3 +1470,26 @@ def test_few_large_records_copied_over_many_small_ones(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["summary"]["lost"]["messages"] == len(many)
     assert {one.offset for one in store.stored if one not in many} <= strict.carve(tmp_path / "out").keys()
+
+
+def test_an_entry_in_front_of_all_records_of_a_light_queue_is_no_later_one(tmp_path: Path) -> None:
+    """110248: a foreign file at a later place of the queue moved all of it behind the lost record's entry."""
+    golden = open_golden("b533-lmq", tmp_path)
+    queues = golden.path / "consumequeue"
+    light = queues / "%LMQ%two/0"
+
+    def entries(root: Path) -> dict[int, int]:
+        return {at[3]: one.offset for at, one in strict.entries(root).items() if at[1] == "%LMQ%two"}
+
+    before = entries(golden.path)
+    (light / f"{0:020d}").unlink()
+    shutil.copy(queues / f"TopicParent/1/{0:020d}", light / f"{200:020d}")
+    segment = golden.path / f"commitlog/{0:020d}"
+    size = segment.stat().st_size
+    head = (size - 8).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    with segment.open("r+b") as file:
+        file.write(head)
+    conf = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stderr
+    assert entries(tmp_path / "out") == before

@@ -50,7 +50,7 @@ class MultiDispatchPositions:
         self._gaps = Gaps(missing)
         counted = {key: survey.light[key] for key in missing}
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
-            if frame.key is None or frame.slot is None or _held(frame, counted):
+            if frame.key is None or frame.slot is None or _contradicts(frame, counted):
                 continue
             if frame.key not in counted or not self._beyond(frame.key, frame.slot, frame.start):
                 self._point(Further(frame.key, frame.slot), frame.start)
@@ -196,16 +196,20 @@ class MultiDispatchPositions:
         return +found
 
 
-def _held(unit: Frame, runs: Mapping[QueueKey, Sequence[Run]]) -> bool:
-    """Whether an intact record has the unit's position: then the unit lies, as those of a foreign file do.
+def _contradicts(unit: Frame, runs: Mapping[QueueKey, Sequence[Run]]) -> bool:
+    """Whether an intact record has the unit's position, or lies on the wrong side of it in the log.
 
-    runs: of queues whose records state the place of their units, ascending.
+    Then the unit lies, as those of a foreign file do. runs: of queues whose records state the place of their
+    units, ascending.
     """
     if unit.key is None or unit.slot is None:
         return False
     there = runs.get(unit.key, ())
-    at = bisect_right(there, unit.slot, key=lambda run: run.first) - 1
-    return at >= 0 and unit.slot <= there[at].last
+    at = bisect_right(there, unit.slot, key=lambda run: run.first)
+    before, behind = there[max(at - 1, 0) : at], there[at : at + 1]
+    return any(unit.slot <= run.last or unit.start < run.end for run in before) or any(
+        unit.start >= run.start for run in behind
+    )
 
 
 def _width(one: Further) -> int:
