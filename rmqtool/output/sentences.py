@@ -87,9 +87,9 @@ def _counts(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _facts(summary: Mapping[str, Any], zone: Zone) -> Iterator[str]:
-    told = {last for first, (last, _) in _RANGES.items() if summary.get(first) is not None}
+    in_ranges = {last for first, (last, _) in _RANGES.items() if summary.get(first) is not None}
     for name, value in summary.items():
-        if name in _LEFT_OUT or name in told or _is_count(name, value) or value is None:
+        if name in _LEFT_OUT or name in in_ranges or _is_count(name, value) or value is None:
             continue
         if name == "version":
             source = summary.get("version_source")

@@ -82,7 +82,7 @@ def test_positions_are_kept_behind_damage(kernels: ModuleType, tmp_path: Path) -
 
 
 @KERNELS
-def test_a_body_that_fails_its_crc_is_built_and_told(kernels: ModuleType, tmp_path: Path) -> None:
+def test_a_body_that_fails_its_crc_is_built_and_reported(kernels: ModuleType, tmp_path: Path) -> None:
     log = log_of(tmp_path / "store", 8)
     path = min((tmp_path / "store" / "commitlog").iterdir())
     data = bytearray(path.read_bytes())

@@ -99,7 +99,7 @@ def test_a_topic_of_query_key_may_be_a_glob(golden, topic):
     assert (result.exit_code, len(result.of_type("message"))) == (0, 10)
 
 
-def test_a_topic_that_nothing_names_is_told(golden):
+def test_a_topic_that_nothing_names_is_reported(golden):
     store = golden("v498-basic").path
     assert "names topic Nope" in rmq("query-key", store, "Nope", "burst").stderr
     assert "names topic" not in rmq("query-key", store, "TopicA", "burst").stderr

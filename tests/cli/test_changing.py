@@ -134,7 +134,7 @@ def test_an_existing_output_is_refused(change, root, tmp_path):
     assert (done.exit_code, "exists and is not empty" in done.stderr) == (2, True)
 
 
-def test_a_read_only_file_system_is_told(change, root, tmp_path, monkeypatch, store_unchanged):
+def test_a_read_only_file_system_is_reported(change, root, tmp_path, monkeypatch, store_unchanged):
     store_unchanged(root)
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
     inside = f"{root}/"

@@ -87,7 +87,7 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
         ("in-place", "fstat"),
     ],
 )
-def test_what_is_cut_meanwhile_is_told(fresh_golden, tmp_path, name, call):
+def test_what_is_cut_meanwhile_is_reported(fresh_golden, tmp_path, name, call):
     cut_meanwhile(fresh_golden("v533-basic"), tmp_path, name, call, often=False)
 
 
@@ -117,5 +117,5 @@ def test_what_is_cut_behind_the_look_at_it_is_not_called_whole(fresh_golden, tmp
 @pytest.mark.full
 @pytest.mark.parametrize("call", ["fstat", "pwrite"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_is_cut_at_any_time_is_told(fresh_golden, tmp_path, name, call):
+def test_what_is_cut_at_any_time_is_reported(fresh_golden, tmp_path, name, call):
     cut_meanwhile(fresh_golden("v533-basic"), tmp_path, name, call, often=True)

@@ -192,7 +192,7 @@ def damage(store: Path, log: HandmadeLog, number: int, inside: int, count: int) 
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "raw", "replay"])
-def test_damage_in_the_scope_is_told(store: Path, log: HandmadeLog, tmp_path: Path, form: str) -> None:
+def test_damage_in_the_scope_is_reported(store: Path, log: HandmadeLog, tmp_path: Path, form: str) -> None:
     damage(store, log, 9, 0, 8)
     result = rmq("export", store, "--to", tmp_path / f"x.{form}", "--json")
     assert result.exit_code == 3
@@ -213,7 +213,7 @@ def test_damage_elsewhere_is_none_of_the_question(store: Path, log: HandmadeLog,
     assert export(store, tmp_path / "x.raw", "--offset-range", f"{first}:{last}")["complete"]
 
 
-def test_a_damaged_body_is_exported_and_told(store: Path, log: HandmadeLog, tmp_path: Path) -> None:
+def test_a_damaged_body_is_exported_and_reported(store: Path, log: HandmadeLog, tmp_path: Path) -> None:
     damage(store, log, 9, 100, 3)
     result = rmq("export", store, "--to", tmp_path / "x.parquet", "--json")
     reported = json.loads(result.stdout)

@@ -197,7 +197,7 @@ def test_expired_heads_and_fillers_are_marked(golden):
     assert (queues[0]["pre_blank"], queues[0]["min_offset"], queues[0]["max_offset"]) == (37, 37, 47)
 
 
-def test_unknown_paths_holes_and_twins_are_told(fresh_golden, store_unchanged):
+def test_unknown_paths_holes_and_twins_are_reported(fresh_golden, store_unchanged):
     store = fresh_golden("v498-basic").path
     (store / "notes.txt").write_text("x")
     (store / "elsewhere").mkdir()

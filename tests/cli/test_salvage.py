@@ -158,7 +158,7 @@ def test_nothing_found_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_unreadable_blocks_are_told(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_blocks_are_reported(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = tmp_path / "image"
     image.write_bytes(b"".join(file.read_bytes() for file in sorted(log.iterdir())))
     break_blocks(monkeypatch, {image: [1]})

@@ -194,7 +194,7 @@ def damaged_store(tmp_path, change):
     return tmp_path, starts
 
 
-def test_a_bad_body_is_shown_and_told(tmp_path):
+def test_a_bad_body_is_shown_and_reported(tmp_path):
     def change(data, start):
         data[start + 88] ^= 1
 
@@ -225,7 +225,7 @@ def test_a_bad_frame_is_shown_as_far_as_it_makes_sense(tmp_path, store_unchanged
     assert (raw.exit_code, raw.stdout) == (1, "")
 
 
-def test_a_unit_that_points_elsewhere_is_told(fresh_golden):
+def test_a_unit_that_points_elsewhere_is_reported(fresh_golden):
     found = fresh_golden("v498-basic")
     one = next(
         item for item in found.expected["records"] if item["topic"] == "TopicA" and item["queueId"] == 0

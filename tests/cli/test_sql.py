@@ -376,7 +376,7 @@ def test_damage_in_what_was_read_is_told_once(store: Path, log: HandmadeLog) -> 
     assert row["physical_offset"] == log.records[5].physical_offset
 
 
-def test_a_segment_that_is_not_there_is_told(store: Path) -> None:
+def test_a_segment_that_is_not_there_is_reported(store: Path) -> None:
     (store / "commitlog" / f"{SEGMENT:020d}").unlink()
     for where, code in (
         ("", 3),

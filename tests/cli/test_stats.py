@@ -123,7 +123,7 @@ def test_a_picture_as_png(golden, tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="the extra 'plot' is there")
-def test_without_the_extra_the_way_to_get_it_is_told(golden, tmp_path):
+def test_without_the_extra_the_way_to_get_it_is_reported(golden, tmp_path):
     result = rmq("stats", golden("v533-basic").path, "--plot", tmp_path / "x.png")
     assert_one_line(result, 2)
     assert "rmqtool[plot]" in result.stderr

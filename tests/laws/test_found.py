@@ -214,7 +214,7 @@ def test_a_table_that_only_its_backup_gives_is_made_whole(tmp_path: Path) -> Non
     assert rmq("recover", tmp_path / "out", "--json").exit_code == 0
 
 
-def test_a_pull_that_gives_messages_of_another_queue_is_told(tmp_path: Path) -> None:
+def test_a_pull_that_gives_messages_of_another_queue_is_reported(tmp_path: Path) -> None:
     store = orders(tmp_path / "store")
     path = store.queues["Orders", 0].place(0)[0]
     store.patch(path, 0, store.read(store.queues["Orders", 1].place(0)[0]))

@@ -101,7 +101,7 @@ def test_starts(root: Path) -> None:
     assert starting_offset(log, times[-1] + 1, time=True) == end
 
 
-def test_what_is_gone_is_told(root: Path) -> None:
+def test_what_is_gone_is_reported(root: Path) -> None:
     store = open_store(root)
     for number in (0, 2):
         (root / "commitlog" / f"{number * SEGMENT:020d}").unlink()

@@ -19,7 +19,7 @@ COMMANDS = [("stats",), ("sql", "select count(*) as n from messages")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_lacking_is_told(
+def test_what_is_lacking_is_reported(
     spark: SparkSession, fresh_golden: Callable[[str], fixtures.Golden], command: tuple[str, ...]
 ) -> None:
     root = fresh_golden("v498-basic").path

@@ -124,7 +124,7 @@ def test_undo_done_twice_does_nothing(root, backup):
         ('{"schema": "rmqtool.journal/1"}', "journal_id"),
     ],
 )
-def test_what_is_no_journal_is_told(tmp_path, content, message):
+def test_what_is_no_journal_is_reported(tmp_path, content, message):
     if content is not None:
         (tmp_path / "journal.json").write_text(content)
     with pytest.raises(UsageError, match=message):

@@ -301,7 +301,7 @@ def test_nothing_is_planned_for_something_else_in_the_place_of_the_log(
     assert rmq("recover", root, "--store-config", conf).exit_code == 1
 
 
-def test_what_is_left_of_a_table_is_told(tmp_path: Path) -> None:
+def test_what_is_left_of_a_table_is_reported(tmp_path: Path) -> None:
     root, conf, _ = made("config", tmp_path)
     done = rmq("recover", root, "--store-config", conf, "--as-version", "5.3.3", "--json")
     reported = json.loads(done.stdout)

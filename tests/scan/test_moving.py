@@ -72,7 +72,7 @@ def test_a_half_written_record_is_read_again(
     assert others[0].content is TailContent.ZERO
 
 
-def test_damage_at_a_moving_end_is_told(
+def test_damage_at_a_moving_end_is_reported(
     made: tuple[Path, bytes, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, whole, places = made

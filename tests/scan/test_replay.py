@@ -74,7 +74,7 @@ def test_every_changed_byte_is_noticed() -> None:
         assert len(found) == min(sum(start <= place for start in STARTS) - 1, 7)
 
 
-def test_what_follows_the_end_is_told() -> None:
+def test_what_follows_the_end_is_reported() -> None:
     found, reader = read(FILE + b"x")
     assert found == RECORDS
     assert reader.end is not None

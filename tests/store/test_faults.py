@@ -59,7 +59,7 @@ def test_many_threads_survive_a_cut_and_see_zeros(file: Path) -> None:
         assert source.window(0, SIZE).tobytes() == b"\x01" * LEFT
 
 
-def test_a_cut_within_the_last_page_is_told(file: Path) -> None:
+def test_a_cut_within_the_last_page_is_reported(file: Path) -> None:
     """The rest of the page that a file ends in is zeros to a mapping, without a fault."""
     with open_source(file) as source:
         window = source.window(SIZE - 10, 10)

@@ -64,7 +64,7 @@ class HoleLayout:
         return self.end == self.hole.placed.end
 
 
-def cells_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = True) -> Iterator[HoleLayout]:
+def layouts_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = True) -> Iterator[HoleLayout]:
     """The parts of a hole, up to the physical offset `end`, that no frame claims.
 
     apart: a frame that a unit of a further queue tells is a part by itself, where the bytes beside it can
@@ -124,7 +124,7 @@ def allocate(claims: Claims, layouts: Sequence[HoleLayout], batches: Collection[
 
     In a batch queue one record takes as many positions as there are. What is in front of a queue's first
     record is placed as a whole or not at all: a queue may as well begin later (`ConsumeQueue#fillPreBlank`),
-    and a record in front of blank units would be out of its order. Cells with a broken record to spare come
+    and a record in front of blank units would be out of its order. Layouts with a broken record to spare come
     first; where that leaves positions without room, all go as far to the front as they can, those first that
     have to end first. Either way the last ones go where units of further queues lead, whose positions then
     have a record again; where such a queue has the number of its records, only positions of that number do.
@@ -163,7 +163,7 @@ class _Allocation:
         self._groups = {number: _Group(some, self._kinds) for number, some in grouped.items()}
 
     def put(self, gap: Missing, most: int) -> Missing | None:
-        """Cells for the positions of a gap, `most` in one record; those from the first without room on."""
+        """Layouts for the positions of a gap, `most` in one record; those from the first without room on."""
         numbers = dict.fromkeys((None, gap.key[1]))
         groups = [self._groups[number] for number in numbers if number in self._groups]
         low, taken = gap.low, list[_Found]()
@@ -221,7 +221,7 @@ def _start(found: _Found) -> int:
 
 
 class _Group:
-    """Cells that are open to the same queues, in order, by kind: those of the first kind go in front.
+    """Layouts that are open to the same queues, in order, by kind: those of the first kind go in front.
 
     Free ones that are the place of one record are known besides.
     """

@@ -33,7 +33,7 @@ class MultiDispatchPositions:
     """Hands out the positions that records in holes had, in the order of the log.
 
     units: frames that units of light queues tell. ahead: by how much records state more than their place.
-    told: positions that units tell, or records that have a unit and whose properties are left.
+    proven: positions that units tell, or records that have a unit and whose properties are left.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class MultiDispatchPositions:
         self._rule, self._lmq, self._ahead = rules.multi_dispatch, rules.lmq, ahead or Ahead()
         self._pointed: dict[int, dict[Further, None]] = {}
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
-        self.told: dict[QueueKey, set[int]] = defaultdict(set)
+        self.proven: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         self._room = Room(survey.holes, ())
@@ -111,7 +111,7 @@ class MultiDispatchPositions:
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         found = stated if trusted else list(known)
         for one in found if dispatched else known:
-            self.told[one.key].add(one.slot)
+            self.proven[one.key].add(one.slot)
         if keeps and not trusted and (not known or _relisted(own or b"", found) is None):
             found = stated
         elif not stated:

@@ -15,7 +15,7 @@ from rmqtool.repair.keep.donor import Donors
 from rmqtool.repair.keep.fill import Filled, Filling
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
-from rmqtool.repair.keep.hole_layout import allocate, cells_of
+from rmqtool.repair.keep.hole_layout import allocate, layouts_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.model import Frame, Hole, Trust
@@ -147,7 +147,7 @@ class LogRepair:
         survey, donated_ranges = self._surveyed()
         open_skipped(survey)
         ahead = by_units(self.store, survey, Room(survey.holes, ()), self.rules.multi_dispatch)
-        order = order_of(survey, self._pointed(survey), partial(self._told, survey))
+        order = order_of(survey, self._pointed(survey), partial(self._with_unit, survey))
         loosen(survey, order)
         with LogBytes(survey.segments, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
@@ -164,8 +164,8 @@ class LogRepair:
                         if one.start < solid or (one.start, one.end) in extents
                     ]
             foreign = foreign_queues(self.store, survey, order, log)
-            told = [one for some in (*units.values(), *further.values()) for one in some]
-            weigh(self.store, survey, order, told, foreign)
+            pointed = [one for some in (*units.values(), *further.values()) for one in some]
+            weigh(self.store, survey, order, pointed, foreign)
             known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
             places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
             claims = SlotAssigner(survey, order, known).claims(headers, units, places)
@@ -197,7 +197,7 @@ class LogRepair:
                 if hole.start < end:
                     made.repaired += self._filled(hole, claims.frames[number], layouts[number], end, filling)
             _leave_blank(made, multi_dispatch.without())
-            ahead.settle(multi_dispatch.told)
+            ahead.settle(multi_dispatch.proven)
         made.repaired += _torn(survey, made)
         self._clear_tail(made)
         return made
@@ -221,7 +221,7 @@ class LogRepair:
             if place.start in singletons
         }
 
-    def _told(self, survey: Survey, runs: Sequence[Run]) -> set[int]:
+    def _with_unit(self, survey: Survey, runs: Sequence[Run]) -> set[int]:
         """Which of some single records, by where they begin, have a unit at their queue offset."""
         by_start = {one.start: one for one in runs}
         places = [Hole(survey.segments[0], one.start, one.end) for _, one in sorted(by_start.items())]
@@ -306,11 +306,11 @@ class LogRepair:
 
 
 def _allocated(survey: Survey, claims: Claims, end: int) -> tuple[list[list[HoleLayout]], list[Missing]]:
-    """Cells by hole, and what finds no room: in places that units of further queues tell, or without them."""
+    """Layouts by hole, and what finds no room: in places of units of further queues, or without them."""
     tries = []
     for apart in (True, False):
         layouts = [
-            list(cells_of(hole, claims.frames[number], end, apart=apart))
+            list(layouts_of(hole, claims.frames[number], end, apart=apart))
             for number, hole in enumerate(survey.holes)
         ]
         without = allocate(claims, [layout for group in layouts for layout in group], survey.batches)

@@ -177,12 +177,12 @@ def scattered_runs(survey: Survey) -> dict[QueueKey, list[Run]]:
 def order_of(
     survey: Survey,
     pointed: Mapping[int, Sequence[Position]] | None = None,
-    told: Callable[[Sequence[Run]], Collection[int]] = lambda _: (),
+    with_unit: Callable[[Sequence[Run]], Collection[int]] = lambda _: (),
 ) -> Order:
     """Looks at every queue of a log that is not one run.
 
-    pointed: positions with a unit for a single record, by its physical offset. told: which of some single
-    records, by physical offset, have their own queue's unit there.
+    pointed: positions with a unit for a single record, by its physical offset. with_unit: which of some
+    single records, by physical offset, have their own queue's unit there.
     """
     batches = survey.batches
     broken = {
@@ -209,14 +209,14 @@ def order_of(
     parted = {key: [one for one in broken[key] if one.start not in claimed] for key in broken}
     for key in scattered:
         _put_in_order(order, key, parted[key], room, begin, batch=False)
-    _believe_units(order, parted, told, room, begin, batches)
+    _believe_units(order, parted, with_unit, room, begin, batches)
     order.outliers += [one for key in scattered for one in broken[key] if one.start in claimed]
-    singletons += _left_alone(order, scattered, told)
+    singletons += _left_alone(order, scattered, with_unit)
     holes = Room(survey.holes, ())
     fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
         _find_missing(order, key, fronts, begin, batch=key[0] in batches)
-    changed = _give_back(order, told)
+    changed = _give_back(order, with_unit)
     order.missing = [one for one in order.missing if one.key not in changed]
     for key in changed:
         _find_missing(order, key, fronts, begin, batch=False)
@@ -237,11 +237,11 @@ def order_of(
 
 
 def _left_alone(
-    order: Order, scattered: Iterable[QueueKey], told: Callable[[Sequence[Run]], Collection[int]]
+    order: Order, scattered: Iterable[QueueKey], with_unit: Callable[[Sequence[Run]], Collection[int]]
 ) -> list[Run]:
     """Single records that are all that is in order of such queues, and have no unit there."""
     found = [runs[0] for key in scattered if len(runs := order.chosen[key]) == 1 and runs[0].count == 1]
-    known = told(found) if found else ()
+    known = with_unit(found) if found else ()
     return [one for one in found if one.start not in known]
 
 
@@ -256,7 +256,7 @@ def _rivals(order: Order) -> list[Run]:
     return [one for one in chosen if one.count == 1 and (one.key, one.first) in alone]
 
 
-def _give_back(order: Order, told: Callable[[Sequence[Run]], Collection[int]]) -> set[QueueKey]:
+def _give_back(order: Order, with_unit: Callable[[Sequence[Run]], Collection[int]]) -> set[QueueKey]:
     """Of two records with one queue offset, the one that another queue misses there is the one that lies.
 
     So is the one without a unit, where the other has one; one with a unit is right, and so is the only one
@@ -265,7 +265,7 @@ def _give_back(order: Order, told: Callable[[Sequence[Run]], Collection[int]]) -
     alone, rivals = _alone(order), _rivals(order)
     both = [*rivals, *(alone[one.key, one.first] for one in rivals)]
     missed = _missed_elsewhere(order.missing, [*rivals, *alone.values()]) if rivals else set()
-    known = frozenset(told(both)) if rivals else frozenset()
+    known = frozenset(with_unit(both)) if rivals else frozenset()
     between = _between(order, rivals)
     changed: dict[QueueKey, dict[int, Run]] = defaultdict(dict)
     for one in rivals:
@@ -446,7 +446,7 @@ def _parts(runs: list[Run]) -> list[Run]:
 def _believe_units(
     order: Order,
     parted: Mapping[QueueKey, list[Run]],
-    told: Callable[[Sequence[Run]], Collection[int]],
+    with_unit: Callable[[Sequence[Run]], Collection[int]],
     room: Room,
     begin: int,
     batches: Collection[str],
@@ -454,7 +454,7 @@ def _believe_units(
     """Where as many records are in order with one record as with another, the one that has a unit is."""
     doubted = {one.key for one in order.outliers if one.key[0] not in batches}
     singles = [one for key in sorted(doubted) for one in parted[key] if one.count == 1]
-    known = frozenset(told(singles)) if singles else frozenset()
+    known = frozenset(with_unit(singles)) if singles else frozenset()
     again = {one.key for one in order.outliers if one.start in known and one.key in doubted}
     order.outliers = [one for one in order.outliers if one.key not in again]
     for key in sorted(again):

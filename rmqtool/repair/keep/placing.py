@@ -81,7 +81,7 @@ class _Known:
     data: bool
 
     @property
-    def told(self) -> dict[int, int]:
+    def stated(self) -> dict[int, int]:
         """Without what a single record states otherwise than more of them: its own offset is wrong."""
         most = max(self.counts.values(), default=0)
         return {base: count for base, count in self.counts.items() if count > 1 or most == 1}
@@ -163,7 +163,7 @@ def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
         (count, base, one)
         for one in known
         if one.file not in settled
-        for base, count in one.told.items()
+        for base, count in one.stated.items()
         if base >= 0 and base % size == 0
     ]
     for count, base, one in sorted(moved, key=lambda found: -found[0]):
@@ -172,7 +172,7 @@ def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
             continue
         if there is not None and count > there.own(size) > 0:
             lacking = [
-                (n, other) for other, n in there.told.items() if other not in homes and other % size == 0
+                (n, other) for other, n in there.stated.items() if other not in homes and other % size == 0
             ]
             if not lacking or max(lacking)[1] < 0:
                 continue

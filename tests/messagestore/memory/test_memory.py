@@ -67,7 +67,7 @@ def test_nothing_is_waited_for(tmp_path: Path, role: dict[str, object]) -> None:
         assert store.end == 0
 
 
-def test_who_waits_is_told(tmp_path: Path) -> None:
+def test_who_waits_is_reported(tmp_path: Path) -> None:
     with with_memory(tmp_path / "store") as store:
         putter = threading.Timer(0.05, store.put, [message(1)])
         putter.start()

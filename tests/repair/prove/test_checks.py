@@ -377,7 +377,7 @@ def test_a_rebuild_is_verified(tmp_path: Path) -> None:
     assert check_rebuild(store, wrong, ReadOptions()).problems
 
 
-def test_a_checkpoint_that_costs_messages_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_costs_messages_is_reported(tmp_path: Path) -> None:
     """After a crash 4.9.8 dispatches again from where the checkpoint says that queues are whole."""
     store = opened("v498-cq-all-deleted-abort0", tmp_path / "store")
     proof = prove(store, "4.9.8", settings_of(store), reading_for(store))

@@ -56,7 +56,7 @@ def test_the_hole_that_ends_first_is_filled_first() -> None:
     assert gaps[0].room == 0 or gaps[0].room < 100
 
 
-def test_what_does_not_fit_is_told() -> None:
+def test_what_does_not_fit_is_reported() -> None:
     gaps = [Gap(0, 300, rolls=True, time=0)]
     assert [one.partition for one in allocate(gaps, [Hole(1, 0, 4, 0, 300, 0)], lambda _: (100, 120, 1))] == [
         1
