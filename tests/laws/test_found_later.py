@@ -1493,3 +1493,33 @@ def test_an_entry_in_front_of_all_records_of_a_light_queue_is_no_later_one(tmp_p
     done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
     assert done.exit_code == 0, done.stderr
     assert entries(tmp_path / "out") == before
+
+
+def test_a_record_that_states_positions_gets_them_before_one_that_states_nothing(tmp_path: Path) -> None:
+    """120340: without entries the first broken records got the positions that later ones state."""
+    golden = open_golden("v498-lmq", tmp_path)
+    stating, silent = (34317, 34618), (33307, 33625)
+    first = min(silent)
+    base, segment = next(
+        (base, data) for base, data in strict.segments(golden.path) if base <= first < base + len(data)
+    )
+    broken = bytearray(segment)
+    for at in (*silent, *stating):
+        broken[at - base + OFF_BODY_LENGTH + 4] ^= 1
+    (golden.path / f"commitlog/{base:020d}").write_bytes(broken)
+    for path in golden.path.glob("consumequeue/*/*/*"):
+        data = bytearray(path.read_bytes())
+        for at in range(0, len(data), 20):
+            if int.from_bytes(data[at : at + 8], "big") >= first:
+                data[at : at + 20] = bytes(20)
+        path.write_bytes(data)
+    before = strict.carve(
+        golden.path.parent / golden.path.name,
+    )
+    assert not before.keys() & {*stating, *silent}
+    conf = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stderr
+    after = strict.carve(tmp_path / "out")
+    assert all(b"INNER_MULTI_QUEUE_OFFSET" in after[at].raw for at in stating)
+    assert not any(b"INNER_MULTI_QUEUE_OFFSET" in after[at].raw for at in silent)

@@ -26,7 +26,7 @@ from rmqtool.repair.tombstone import smallest, tombstone
 from rmqtool.scan.torn import is_torn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rmqtool.repair.keep.light import MultiDispatchPositions
     from rmqtool.repair.keep.logbytes import LogBytes
@@ -320,6 +320,14 @@ def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | No
         sys_flag=header.sys_flag & int(SysFlag.COMMIT) if header.framed else 0,
         prepared_transaction_offset=header.prepared_transaction_offset if header.framed else 0,
     )
+
+
+def readable(frames: Iterable[Frame]) -> Iterator[tuple[Frame, bytes]]:
+    """Broken records that have a place in a queue, with the properties of those whose can be read."""
+    for frame in frames:
+        own = _readable(frame.header) if frame.key is not None else None
+        if own is not None:
+            yield frame, own
 
 
 def _readable(header: Header | None) -> bytes | None:

@@ -20,7 +20,7 @@ from rmqtool.repair.keep.order import Room, light_missing
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.model import Frame, QueueKey, Run, Survey
@@ -32,12 +32,18 @@ _FRAME = len(_NAMES) + len(_SLOTS) + 4
 class MultiDispatchPositions:
     """Hands out the positions that records in holes had, in the order of the log.
 
-    units: frames that units of light queues tell. ahead: by how much records state more than their place.
+    units: frames that units of light queues tell. records: broken ones that stay, with the properties that
+    can be read. ahead: by how much records state more than their place.
     proven: positions that units tell, or records that have a unit and whose properties are left.
     """
 
     def __init__(
-        self, survey: Survey, rules: FileRules, units: Sequence[Frame], ahead: Ahead | None = None
+        self,
+        survey: Survey,
+        rules: FileRules,
+        units: Sequence[Frame],
+        records: Iterable[tuple[Frame, bytes]] = (),
+        ahead: Ahead | None = None,
     ) -> None:
         self._rule, self._lmq, self._ahead = rules.multi_dispatch, rules.lmq, ahead or Ahead()
         self._pointed: dict[int, dict[Further, None]] = {}
@@ -54,6 +60,7 @@ class MultiDispatchPositions:
                 continue
             if frame.key not in counted or not self._beyond(frame.key, frame.slot, frame.start):
                 self._point(Further(frame.key, frame.slot), frame.start)
+        self._point_as_stated(records)
         self._open = OpenGaps(self._gaps.besides(self._apart), self._highest, lmq=self._lmq)
 
     @property
@@ -66,6 +73,13 @@ class MultiDispatchPositions:
         if not self._fits(one, start):
             self._apart.add(one.key)
         self._gaps.point(one, start)
+
+    def _point_as_stated(self, records: Iterable[tuple[Frame, bytes]]) -> None:
+        """What records state that come later is not given to one in front that states nothing."""
+        for frame, own in records if self.active and self._gaps else ():
+            if frame.key is not None and not is_exempt(frame.key[0], self._rule):
+                for one in self.stated(frame.key[1], own) or ():
+                    self._gaps.point(self._moved(one, frame.start, -1), frame.start)
 
     def _beyond(self, key: QueueKey, slot: int, start: int) -> bool:
         """Whether the queue would have had more messages than were lost there, as in a moved file."""

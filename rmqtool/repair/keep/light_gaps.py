@@ -54,6 +54,9 @@ class Gaps:
     def __init__(self, missing: Mapping[QueueKey, Sequence[Missing]]) -> None:
         self._gaps = {key: [Gap(one, one.first) for one in gaps] for key, gaps in missing.items()}
 
+    def __bool__(self) -> bool:
+        return any(self._gaps.values())
+
     def around(self, one: Further, start: int) -> Gap | None:
         """The gap that has this position at this physical offset."""
         gaps = self._gaps.get(one.key, ())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
 from rmqtool.repair.keep.counted import Ahead, by_units
 from rmqtool.repair.keep.donor import Donors
-from rmqtool.repair.keep.fill import Filled, Filling
+from rmqtool.repair.keep.fill import Filled, Filling, readable
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.hole_layout import allocate, layouts_of
@@ -190,6 +190,7 @@ class LogRepair:
                 survey,
                 self.rules,
                 [one for some in further.values() for one in some if one.trust is not Trust.REFUTED],
+                readable(chain.from_iterable(claims.frames.values())),
                 ahead,
             )
             filling = Filling(log, self.plan_id, multi_dispatch, survey.batches, self.keep_bodies)
