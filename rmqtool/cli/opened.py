@@ -73,8 +73,13 @@ def invocation_of(named: str, options: tuple[str, ...], release: str | None, ope
     from rmqtool.recovery.advice import Invocation
     from rmqtool.store.coverage import dead_links
 
+    def unrecoverable() -> str | None:
+        from rmqtool.repair.keep.unfit import no_log_to_recover
+
+        return no_log_to_recover(opened)
+
     links = {file.display_path: (file.location, target) for file, target in dead_links(opened)}
-    return Invocation(named, options, release, stopped_journal(opened), links)
+    return Invocation(named, options, release, stopped_journal(opened), links, unrecoverable)
 
 
 def stopped_journal(opened: Store) -> str | None:

@@ -94,12 +94,13 @@ def command(
 
 def _say_next(context: Context, runs: list[Verification], options: StoreOptions) -> None:
     """What to do about the findings, of the first store that has some."""
-    from rmqtool.recovery.advice import Invocation, advise_findings
+    from rmqtool.cli.opened import invocation_of
+    from rmqtool.recovery.advice import advise_findings
     from rmqtool.store.layout import StoreForm
 
     for run in runs:
         whole = run.store.form is StoreForm.STORE
-        asked = Invocation(str(run.store.given), options.words)
+        asked = invocation_of(str(run.store.given), options.words, None, run.store)
         advice = advise_findings(
             run.tally.by_code,
             run.tally.by_severity,

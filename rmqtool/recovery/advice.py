@@ -11,7 +11,7 @@ from rmqtool.recovery.outcome import Verdict
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.outcome import Outcome
@@ -31,6 +31,8 @@ class Invocation:
 
     release: as given, None when every behaviour counted. journal: of an apply that was stopped in the middle.
     links: by their paths the links in the store that lead nowhere, where they lie and what they name.
+    unrecoverable: says what to do where `recover` has no log to begin with, None where it has one; as it may
+    read, it is asked only where `recover` would be advised.
     """
 
     store: str
@@ -38,6 +40,7 @@ class Invocation:
     release: str | None = None
     journal: str | None = None
     links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unrecoverable: Callable[[], str | None] = lambda: None
 
     def line(self, verb: str, *words: str, path: str | None = None) -> str:
         """A command on this store, or on a path in it."""
@@ -72,9 +75,20 @@ def advise_findings(
     if partial:
         return found
     if by_severity.get("error") or "X-GHOST" in by_code or areas & _REPAIRED:
-        why = "plans a repaired store that keeps every intact message; nothing is changed without --apply"
-        found.append(Advice(asked.line("recover"), why))
+        found.append(_recover(asked))
     return found
+
+
+def _recover(asked: Invocation, foreign: Sequence[str] = ()) -> Advice:
+    """`recover`, or what to do where it would refuse. foreign: paths of what keeps a broker from starting."""
+    without = asked.unrecoverable()
+    if without is not None:
+        away = f"; {', '.join(foreign)}: move it out of the store, unless it is a segment under another name"
+        return Advice(asked.line("info"), without + (away if foreign else ""))
+    return Advice(
+        asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
+        "plans a repaired store that keeps every intact message; nothing is changed without --apply",
+    )
 
 
 _REPAIRED = {"CL", "CQ", "BCQ", "IDX", "CP"}
@@ -102,11 +116,10 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> It
             "what there is; put the directory of the commit log back in the place of what is called "
             "commitlog, from a copy or another replica, before any broker starts",
         )
-    if asked.journal is None and any(_repairable(one, asked) for one in outcomes):
-        yield Advice(
-            asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
-            "plans a repaired store that keeps every intact message; nothing is changed without --apply",
-        )
+    gone = any(one.code in _LOG_MISSING for one in _found(outcomes))
+    if asked.journal is None and (gone or any(_repairable(one, asked) for one in outcomes)):
+        refused = {one.refusal.path for one in outcomes if one.refusal is not None}
+        yield _recover(asked, sorted(path for path in refused if path and path.startswith("commitlog/")))
     for one in outcomes:
         yield from _about(one, asked)
     if verdict is Verdict.UNCERTAIN:
@@ -131,6 +144,7 @@ _OF_TABLES = frozenset({"DR-BATCH-TOPICS-UNKNOWN", "DR-CONFIG-EMPTY"})
 """harm to tables that `recover` repairs: what can be read of one that would load empty is kept"""
 
 
+_LOG_MISSING = frozenset({"DR-QUEUES-DESTROYED", "DR-LOG-GONE"})
 _BLOCKED = "DR-BLOCKED-DIRECTORY"
 _IN_THE_WAY = frozenset({_BLOCKED, "DR-BLOCKED", "DR-BLOCKED-FILE"})
 """what `recover` moves away, but dead links, and all that is no log"""

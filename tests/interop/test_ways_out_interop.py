@@ -11,7 +11,17 @@ from tests.helpers import rmq
 from tests.interop.conftest import require
 from tests.interop.javastore import JavaError, JavaStore
 from tests.recovery.test_consequences import STATE_LINKS, linked
-from tests.repair.test_ways_out import SCENARIOS, SIZES, WANTED, instead, made
+from tests.repair.test_ways_out import (
+    FOREIGN,
+    QUEUES,
+    SCENARIOS,
+    SIZES,
+    WANTED,
+    asked,
+    instead,
+    made,
+    without_log,
+)
 from tests.tiers import sampled
 
 if TYPE_CHECKING:
@@ -98,3 +108,25 @@ def test_links_that_lead_nowhere_in_the_place_of_state_files(
                 assert {(one["topic"], one["queue"]): one["max"] for one in java.call("queues")} == ends
     except JavaError:
         assert outcome.starts is False
+
+
+@pytest.mark.parametrize("queues", QUEUES)
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_log_of_foreign_files_alone(
+    foreign: str,
+    queues: str,
+    release: str,
+    tmp_path: Path,
+    idle: dict[str, list[JavaProcess]],
+) -> None:
+    """A real store refuses or destroys the queues, as doctor says."""
+    root, conf = without_log(foreign, release, queues, tmp_path)
+    reported = asked(root, conf, release)
+    before = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    try:
+        with JavaStore(release, root, idle=idle[release], start=False, **SIZES) as java:
+            assert java.loaded is reported["starts"]
+    except JavaError:
+        assert reported["starts"] is False
+    gone = {path for path in before if not (root / path).exists()} - {"lock", "abort"}
+    assert gone == set(reported["deletes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import shutil
@@ -16,6 +17,7 @@ from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.store.holding import acquire_store_lock
 from tests.helpers import rmq
 from tests.repair.smallstore import tree
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -340,3 +342,60 @@ def test_a_store_that_needs_no_change_and_is_refused(tmp_path: Path) -> None:
     done = rmq("recover", root, "--json", "--as-version", "5.3.3")
     assert done.exit_code == 1
     assert '"refusal":"a directory of this name (checkpoint)"' in done.stdout
+
+
+FOREIGN = {
+    "nothing": lambda root: None,
+    "file": put("commitlog/notes.txt", b"precious"),
+    "empty": put("commitlog/notes.txt", b""),
+    "whole": put("commitlog/notes.txt", bytes(65536)),
+    "directory": directory("commitlog/old"),
+    "zeros": put(f"commitlog/{0:020d}", bytes(65536)),
+    "short": put(f"commitlog/{0:020d}", bytes(100)),
+}
+"""what a log without a record holds"""
+
+
+QUEUES = "filled", "zero", "none"
+
+
+@pytest.mark.parametrize(
+    ("foreign", "release", "queues"),
+    sampled(
+        [(*one, queues) for one in itertools.product(FOREIGN, ("5.3.3", "4.9.8")) for queues in QUEUES],
+        kind=lambda one: one[:2],
+        unpack=True,
+    ),
+)
+def test_recover_is_not_advised_where_no_log_is_left(
+    foreign: str, release: str, queues: str, tmp_path: Path
+) -> None:
+    """Each command that is advised does what is said of it: `recover` would refuse."""
+    root, conf = without_log(foreign, release, queues, tmp_path)
+    reported = asked(root, conf, release)
+    assert reported["verdict"] in ("unsafe", "damaged")
+    assert rmq("recover", root, "--store-config", conf, "--as-version", release).exit_code == 1
+    first, *others = reported["advice"]
+    words = shlex.split(first["command"])
+    assert words[:3] == ["rmqtool", "info", str(root)]
+    assert rmq(*words[1:]).exit_code in (0, 1)
+    assert "nothing to recover from: if this store had messages, put the segments back" in first["why"]
+    assert not any(" recover " in one["command"] for one in others)
+    path = (reported["refusal"] or {}).get("path") or ""
+    said = f"; {path}: move it out of the store, unless it is a segment" in first["why"]
+    assert said is path.startswith("commitlog/")
+    verified = rmq("verify", root, "--store-config", conf)
+    assert "rmqtool recover" not in verified.stderr.rpartition("Do next")[2]
+
+
+def without_log(foreign: str, release: str, queues: str, place: Path) -> tuple[Path, Path]:
+    """A store whose log has no record, and its broker.conf. queues: what is left of them."""
+    root = copy_base(CLEAN if release == "5.3.3" else OLD, place / "store")
+    for file in (root / "commitlog").iterdir():
+        file.unlink()
+    for file in (root / "consumequeue").glob("*/*/*") if queues != "filled" else ():
+        file.write_bytes(bytes(file.stat().st_size)) if queues == "zero" else file.unlink()
+    FOREIGN[foreign](root)
+    conf = place / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
+    return root, conf

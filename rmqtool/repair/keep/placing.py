@@ -125,6 +125,12 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
     return placing
 
 
+def holds_records(store: Store, kernels: Kernels, mode: OpenMode) -> bool:
+    """Whether `place_segments` finds any, as soon as one file tells."""
+    size = store.sizes[FileKind.COMMITLOG].value
+    return any(_homes([_look(file, kernels, mode)], size) for file in _candidates(store))
+
+
 def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
     if one.file.base_offset is None:
         return "stray-file"

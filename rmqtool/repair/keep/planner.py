@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.settings import settings_of
-from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
+from rmqtool.errors import UnfitStoreError
 from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
@@ -17,6 +17,7 @@ from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants
 from rmqtool.repair.keep.segments import segment_edits, with_log
 from rmqtool.repair.keep.state import LogFacts, state_edits
 from rmqtool.repair.keep.strays import stray_edits
+from rmqtool.repair.keep.unfit import NO_RECORD, refuse_unfit
 from rmqtool.repair.plan import (
     Action,
     Checked,
@@ -39,7 +40,6 @@ from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
-from rmqtool.store.unseen import refuse_lost_segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,7 +111,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     )
     placing = place_segments(store, kernels, options.access)
     if not placing.segments:
-        raise UnfitStoreError(f"{shown}: no commit log file holds a record, there is nothing to recover from")
+        raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
     mender = LogRepair(
         store,
         placing,
@@ -188,15 +188,6 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     if costs is not None and (remains := _remains(costs)) is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)
-
-
-def refuse_unfit(store: Store) -> None:
-    """Raises `UsageError` or `UnfitStoreError` for what cannot be repaired."""
-    if len(store.dledger_segments):
-        raise UsageError(f"{store.given} has a DLedger log: recover repairs plain commit logs only")
-    if not len(store.segments):
-        raise UnfitStoreError(f"{escape_name(str(store.given))} {NO_LOG}")
-    refuse_lost_segments(store)
 
 
 def refuse_blocked(store: Store, topics: set[str]) -> None:
