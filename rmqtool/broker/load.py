@@ -84,12 +84,17 @@ def load_files(
     return files
 
 
+def timers_in_use(traits: Traits, settings: StartSettings) -> bool:
+    """Whether the broker opens a timer store at all."""
+    return settings.timer_wheel and traits.timer_wheel
+
+
 def refused_by_timers(store: Store, traits: Traits, settings: StartSettings) -> Refusal | None:
     """What ends the broker before it loads its store (`TimerCheckpoint`, `TimerWheel`).
 
     A file of the timers that cannot be opened, a wheel of another length than its own.
     """
-    if not (settings.timer_wheel and traits.timer_wheel):
+    if not timers_in_use(traits, settings):
         return None
     listing = store.listing
     if listing.is_blocked("config"):

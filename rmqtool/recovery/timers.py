@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from formats.timer import TIMER_UNIT_SIZE, parse_timer_check
-from rmqtool.broker.load import load_files
+from rmqtool.broker.load import load_files, timers_in_use
 from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.store.whole import read_whole
 
@@ -44,8 +44,8 @@ def load_timer_log(start: Start) -> MappedFiles:
 
 
 def in_use(start: Start) -> bool:
-    """Whether the broker opens a timer store at all."""
-    return start.settings.timer_wheel and start.traits.timer_wheel
+    """See `timers_in_use`."""
+    return timers_in_use(start.traits, start.settings)
 
 
 def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:

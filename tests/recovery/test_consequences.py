@@ -596,6 +596,22 @@ def test_a_directory_where_log_or_queue_will_grow(tmp_path: Path, place: str) ->
     assert of(outcome, "DR-BLOCKED-FILE")[0].paths == (path,)
 
 
+@shows("DR-BLOCKED-FILE")
+def test_a_directory_where_the_timer_log_will_grow(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """5.3.3 starts, and delivers no timer from then on (30 of 30 that were sent)."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    last = max((root / "timerlog").iterdir())
+    path = f"timerlog/{int(last.name) + last.stat().st_size:020}"
+    (root / path).mkdir()
+    outcome = simulate(Store.open(root), "5.3.3")
+    assert outcome.verdict is Verdict.UNSAFE
+    (found,) = of(outcome, "DR-BLOCKED-FILE")
+    assert found.paths == (path,)
+    assert "are never delivered" in found.message
+    assert simulate(Store.open(root), "4.9.8").verdict is Verdict.SAFE
+
+
 def test_a_directory_where_the_start_itself_makes_a_queue_file(tmp_path: Path) -> None:
     """5.3.3 tries for half a minute for every message that it dispatches."""
     root = healthy_store().write(tmp_path / "store").root

@@ -135,13 +135,15 @@ def blocked(scene: FindingContext) -> Iterator[Consequence]:
 
 
 def blocked_files(scene: FindingContext) -> Iterator[Consequence]:
-    """Directories in the place of a table, or of a file that log or queue grow into, in the start or later.
+    """Directories in the place of a table, or of a file that log, queue or timer log grow into, at some time.
 
     `ConfigManager#persist`, `AllocateMappedFileService#mmapOperation`.
     """
     start = scene.start
     grow = [(start.log, "new messages are refused when the log has grown that far")]
     grow += [(queue.files, _BLOCKED["consumequeue"]) for queue in start.queues.values()]
+    if start.timer_log is not None and in_use(start):
+        grow.append((start.timer_log, _BLOCKED["timerlog"]))
     for files, what in grow:
         for entry in start.listing.entries(files.directory):
             base = parse_base_offset(entry.name) if entry.file is None else None

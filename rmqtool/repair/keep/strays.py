@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.load import timers_in_use
+from rmqtool.broker.settings import settings_of
 from rmqtool.broker.traits import traits_of
 from rmqtool.repair.keep.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
@@ -17,29 +19,36 @@ if TYPE_CHECKING:
 
 
 def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
-    """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`).
+    """Removals among the files of queues and timers, and of directories among segments.
+
+    `MappedFileQueue#doLoad` loads them all. Among the timers only where the release has some.
 
     Directories stay where the release passes over them, if somebody named it or no other may have written the
     store: an older one may start, and the repaired store may look like one of it. Those with the name of a
     mapped file go all the same: no broker can make that file.
     """
-    queues = {
+    mapped = {
         one.path
         for one in store.directories
         if one.queue_id is not None and one.path.startswith((*_QUEUES, f"{FileKind.CONSUMEQUEUE_EXT}/"))
     }
+    traits = traits_of(release)
+    if timers_in_use(traits, settings_of(store)):
+        mapped.add(FileKind.TIMERLOG.value)
     for file in store.of_kind(FileKind.UNKNOWN):
-        if file.path.rpartition("/")[0] in queues and file.regular:
-            message = f"{file.display_path} is not a queue file: brokers refuse a name that is not a number"
+        if file.path.rpartition("/")[0] in mapped and file.regular:
+            message = (
+                f"{file.display_path} is no file of a broker: it refuses a name that is not a number here"
+            )
             yield Edit(
                 Change(action=Action.REMOVE, path=file.display_path, why="stray-file", message=message)
             )
     sure = not store.release.mixed and all(traits_of(one).skips_directories for one in store.release.releases)
-    skipped = traits_of(release).skips_directories and (named or sure)
+    skipped = traits.skips_directories and (named or sure)
     for one in store.directories:
         parent, _, name = one.path.rpartition("/")
         in_place = parse_base_offset(name) is not None
-        if (parent == "commitlog" or parent in queues) and (in_place or not skipped):
+        if (parent == "commitlog" or parent in mapped) and (in_place or not skipped):
             what = "no broker can make the file of this name" if in_place else "brokers refuse it"
             message = f"{escape_name(one.path)}: a directory among mapped files, {what}"
             yield from directory_away(store, one.path, "stray-directory", message)
