@@ -130,3 +130,20 @@ def test_a_log_of_foreign_files_alone(
         assert reported["starts"] is False
     gone = {path for path in before if not (root / path).exists()} - {"lock", "abort"}
     assert gone == set(reported["deletes"])
+
+
+def test_a_crash_behind_an_abort_that_leads_nowhere(
+    release: str, tmp_path: Path, idle: dict[str, list[JavaProcess]]
+) -> None:
+    """4.9.8 makes no file behind the link, so that its next start is that after a clean stop; 5.3.3 does."""
+    root, outcome = linked("abort", "there/x", release, tmp_path)
+    told = any(one.code == "DR-ABORT-LINK" for one in outcome.consequences)
+    java = JavaStore(release, root, **SIZES)
+    java.put("OrderTopic", b"new")
+    java.call("drain")
+    java.kill()
+    assert (root / "abort").exists() is not told
+    assert (root / "abort").is_symlink()
+    with JavaStore(release, root, idle=idle[release], **SIZES) as java:
+        assert java.loaded
+    assert not (root / "abort").is_symlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
@@ -249,6 +250,22 @@ def test_a_link_that_leads_nowhere_in_the_place_of_a_state_file(
     if refused:
         code = "DR-REFUSE-" + name.upper().removesuffix(".BAK")
         assert laws.of(outcome, code)
+
+
+@shows("DR-ABORT-LINK")
+@pytest.mark.parametrize("where", ["missing/x", "there/x", "itself"])
+def test_a_link_behind_which_abort_is_never_made(where: str, tmp_path: Path) -> None:
+    """4.9.8 takes its own crash for a clean stop; 5.3.3 makes the file behind the link, or does not start."""
+    root, outcome = linked("abort", where, "4.9.8", tmp_path)
+    (found,) = of(outcome, "DR-ABORT-LINK")
+    assert found.paths == ("abort",)
+    assert outcome.verdict is Verdict.SAFE
+    assert "DR-ABORT-LINK" not in codes(simulate(Store.open(root), "5.3.3"))
+    asked = ("--as-version", "4.9.8", "--json")
+    advice = json.loads(rmq("doctor", root, *asked).stdout)["advice"]
+    assert shlex.split(advice[0]["command"]) == ["rm", str(root / "abort")]
+    (root / "abort").unlink()
+    assert "DR-ABORT-LINK" not in rmq("doctor", root, *asked).stdout
 
 
 @shows("DR-REFUSE-LOCK")

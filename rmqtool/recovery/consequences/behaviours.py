@@ -236,6 +236,12 @@ BEHAVIOURS = (
         ("DR-BLOCKED-FILE", "DR-REFUSE-TIMER-FILE"),
     ),
     Behaviour(
+        "more-9",
+        "4.9.8 over a link in the place of abort that leads nowhere: it never makes the file, and takes a "
+        "crash for a clean stop; a stop in order removes the link",
+        ("DR-ABORT-LINK",),
+    ),
+    Behaviour(
         "more-5",
         "timer files that are gone: nothing but the end of the timer log is made again from the timer topic",
         ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS"),

@@ -151,6 +151,14 @@ START = (
         "rmqtool verify STORE tells whether the log is sound",
     ),
     Entry(
+        "DR-ABORT-LINK",
+        W,
+        "abort is a link that leads nowhere, and the broker makes no file behind it: a crash, also an "
+        "earlier one, passes for a clean stop",
+        "mount the disk that it leads to, or remove the link",
+        "before 5.0.0",
+    ),
+    Entry(
         "DR-FULL-SCAN",
         N,
         "recovery reads the whole log with CRCs, up to {bytes} bytes, because {reason}: one bad record "

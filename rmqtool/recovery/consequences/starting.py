@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.checkpoint import min_timestamp
+from rmqtool.broker.load import leads_nowhere
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.start import Mode
 from rmqtool.broker.traits import NormalStart
@@ -84,6 +85,8 @@ def recovery(scene: FindingContext) -> Iterator[Consequence]:
         yield consequence("DR-LOCK-UNKNOWN", "lock", reason=lock.reason)
     if start.plan is None or not start.loaded:
         return
+    if leads_nowhere(start.store.file("abort")) and not start.traits.abort_is_written:
+        yield consequence("DR-ABORT-LINK", "abort")
     first = start.plan.start_segment
     if outcome.mode is Mode.ABNORMAL:
         yield consequence("DR-ABNORMAL", "abort", offset=first)
