@@ -166,14 +166,15 @@ class OffsetQuery:
         if self._first is None:
             raise ValueError("the records come first")
         first, asked = self._first, self.asked
+        throws = first.throws_at is not None  # and then there is neither a status nor a next offset
         reported: Row = {
             "topic": asked.topic,
             "queue_id": asked.queue_id,
             "offset": asked.offset,
-            "status": str(first.status),
+            "status": None if throws else str(first.status),
             "min_offset": first.min_offset,
             "max_offset": first.max_offset,
-            "next_begin_offset": first.next_begin_offset,
+            "next_begin_offset": None if throws else first.next_begin_offset,
             "messages": self.listed,
             "version": self.rules.version,
             "version_source": self.rules.source,
@@ -185,7 +186,7 @@ class OffsetQuery:
             reported["kept_back"] = self.kept_back
         if self.chosen != MessageFilter():
             reported["left_out"] = self._left_out
-        if first.delivered and first.throws_at is None:
+        if first.delivered and not throws:
             view = self.client
             reported["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
         if self.foreign:

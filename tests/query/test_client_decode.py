@@ -5,6 +5,7 @@ Both stores answered FOUND with the bytes that the units name, for every damage.
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import encode_message
 from rmqtool.broker.traits import traits_of
 from rmqtool.query.client_decode import decodes
+from tests.cli.conforming import problems
 from tests.helpers import rmq
 
 JAVA = {
@@ -125,8 +127,12 @@ def test_query_offset_tells_of_an_entry_at_which_every_pull_throws(tmp_path: Pat
         assert "the entry of queue offset 2 has a size below zero" in verdict["message"]
         assert ("only a pull for at most 2 messages gets" in verdict["message"]) is (offset == 0)
         assert "pull" not in answer.rows[-1]
-    (verdict,) = rmq(*asked[:4], 0, "-n", 2, *asked[7:], "--format", "ndjson").rows[-1]["verdicts"]
-    assert verdict["cause"] == "delivered"
+        assert (answer.rows[-1]["status"], answer.rows[-1]["next_begin_offset"]) == (None, None)
+        assert problems(json.loads(rmq(*asked, "--json").stdout)) == []
+        assert "status" not in rmq(*asked).stderr  # as there is none
+    summary = rmq(*asked[:4], 0, "-n", 2, *asked[7:], "--format", "ndjson").rows[-1]
+    assert [one["cause"] for one in summary["verdicts"]] == ["delivered"]
+    assert (summary["status"], summary["next_begin_offset"]) == ("FOUND", 2)
 
 
 def test_a_queue_file_that_is_longer_than_its_name_allows_hides_no_other(tmp_path: Path) -> None:

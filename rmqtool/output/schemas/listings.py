@@ -232,8 +232,8 @@ def _queries() -> dict[str, Listing]:
         "query-id": _records("Messages by id.", "kind:str source:str readings:objs", "found_by?:str"),
         "query-offset": _records(
             "Messages of a queue by offset.",
-            f"{queue} offset:int status={one_of(one.name for one in GetMessageStatus)} next_begin_offset:int "
-            "verdicts:objs",
+            f"{queue} offset:int status={one_of(one.name for one in GetMessageStatus)}|null "
+            "next_begin_offset:int|null verdicts:objs",
             f"{slot} passes_broker?:bool|null passes_consumer?:bool|null",
         ),
         "query-time": Listing(
