@@ -197,6 +197,14 @@ def _costs(context: Context, page: Page, planned: Planned) -> None:
             f"  {one.topic}/{one.queue_id}: {one.messages:,} from physical offset {one.physical_offset} on: "
             "no entry is left that tells how many of the messages lost in front of it were in the queue"
         )
+    if plan.undecided:
+        page.heading(f"Not decided: which of two whole records is right, {len(plan.undecided):,} times")
+    for pair in plan.undecided:
+        first, other = pair.physical_offsets
+        page.line(
+            f"  {pair.topic}/{pair.queue_id} {pair.queue_offset}: the one at physical offset {first} is "
+            f"believed, the one at {other} might be as well"
+        )
 
 
 def _check(page: Page, checked: Checked) -> None:

@@ -32,6 +32,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "refusal": plan.refusal,
         "unproven_offsets": [one.model_dump(mode="json") for one in plan.unproven_offsets],
+        "undecided": [one.model_dump(mode="json") for one in plan.undecided],
         "checked": None if plan.checked is None else _checked(plan.checked),
     }
 

@@ -131,6 +131,18 @@ class UnprovenOffsets(_Data):
     messages: int
 
 
+class Undecided(_Data):
+    """Two whole records of one queue with one queue offset, of which nothing tells the one that lies.
+
+    physical_offsets: of the one that keeps the queue offset first, then of the other one.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offsets: tuple[int, int]
+
+
 class Checked(_Data):
     """What looked at the result of a plan before anything was written.
 
@@ -160,9 +172,10 @@ class Plan(_Data):
 
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
-    unproven_offsets: what may have moved in it, although no check finds that. checked: None where nobody
-    looked, or nothing would change and a start does no harm. refusal: why a broker of the release does not
-    start here, of a plan that leaves the store as a broker does.
+    unproven_offsets: what may have moved in it, although no check finds that. undecided: records of which one
+    or the other was to be moved or given up, as much as speaks for both. checked: None where nobody looked,
+    or nothing would change and a start does no harm. refusal: why a broker of the release does not start
+    here, of a plan that leaves the store as a broker does.
     """
 
     schema_: Literal["rmqtool.plan/1"] = Field(default=SCHEMA, alias="schema")
@@ -179,13 +192,14 @@ class Plan(_Data):
     notes: tuple[str, ...] = ()
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
     checked: Checked | None = None
 
     @property
     def leaves_harm(self) -> bool:
         """Whether the store is not in order, or not known to be, when all is done."""
         remains = self.checked is not None and self.checked.remains
-        return bool(self.refusal or self.unproven_offsets or remains)
+        return bool(self.refusal or self.unproven_offsets or self.undecided or remains)
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -242,6 +256,7 @@ def make_planned(
         notes=words.notes,
         refusal=words.refusal,
         unproven_offsets=words.unproven_offsets,
+        undecided=words.undecided,
     )
     return Planned(plan, ordered)
 
@@ -255,6 +270,7 @@ class PlanSummary:
     notes: tuple[str, ...] = ()
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
 
 
 def tool_version() -> str:

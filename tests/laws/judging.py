@@ -24,6 +24,7 @@ from tests.laws.truth import (
     lost_tables,
     tree,
     truth,
+    undecided,
     unproven,
 )
 
@@ -298,7 +299,10 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
     said = summary.get("unproven_offsets", ())
     if said and done.exit_code == 0:
         asked.breaks("keep-said", f"exit 0, and offsets are not proven: {said[0]}")
-    besides = unproven(made, said) | in_database(made)
+    open_questions = summary.get("undecided", ())
+    if open_questions and done.exit_code == 0:
+        asked.breaks("keep-said", f"exit 0, and two records are not decided: {open_questions[0]}")
+    besides = unproven(made, said) | undecided(made, open_questions) | in_database(made)
     if wrong := kept(target, made, dispatched=not in_rocksdb(made), besides=besides):
         lost = summary.get("lost", {}).get("messages")
         text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"

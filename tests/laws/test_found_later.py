@@ -1409,11 +1409,19 @@ def test_of_two_records_with_one_queue_offset_nothing_tells_the_wrong_one(wrong:
     done = rmq("recover", store.root, "--json")
     first, second = store.stored[wrong // 2 * 2 : wrong // 2 * 2 + 2]
     summary = json.loads(done.stdout)["summary"]
+    row = {"topic": "Orders", "queue_id": 1 - wrong % 2, "queue_offset": wrong // 2}
+    assert summary["undecided"] == [{**row, "physical_offsets": [first.offset, second.offset]}]
     both = f"physical offsets {first.offset} and {second.offset} state the same offset of the same queue"
     where = f"the other one becomes queue offset {wrong // 2} of Orders/{wrong % 2}"
     assert summary["notes"][0].startswith(f"the records at {both}, and nothing tells which of them is wrong")
     assert summary["notes"][0].endswith(where)
     assert (summary["checked"]["proven"], summary["lost"]["messages"]) == (True, 0)
+    applied = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert applied.exit_code == 1  # the wrong one may have stayed
+    assert (
+        f"Orders/{1 - wrong % 2} {wrong // 2}: the one at physical offset {first.offset} " in applied.stdout
+    )
+    assert rmq("recover", tmp_path / "out").exit_code == 0
 
 
 def test_a_whole_message_that_no_queue_takes_is_said_to_be_lost(tmp_path: Path) -> None:

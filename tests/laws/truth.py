@@ -132,6 +132,12 @@ def unproven(made: Compound, said: Collection[Mapping[str, Any]]) -> set[Key]:
     }
 
 
+def undecided(made: Compound, said: Collection[Mapping[str, Any]]) -> set[Key]:
+    """Places of records of which `recover` said that one or the other may be wrong: rows of `undecided`."""
+    offsets = {offset for row in said for offset in row["physical_offsets"]}
+    return {key for key, one in healthy_entries(made).items() if one.offset in offsets}
+
+
 def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collection[Key] = ()) -> list[str]:
     """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place.
 

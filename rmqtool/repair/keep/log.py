@@ -86,7 +86,7 @@ class RepairedLog:
     blanks: dict[QueueKey, int] = field(default_factory=dict)
     crowded: list[QueueKey] = field(default_factory=list)
     ahead: Ahead = field(default_factory=Ahead)
-    undecided: list[tuple[tuple[int, Frame | None], tuple[int, Frame | None]]] = field(default_factory=list)
+    undecided: list[tuple[tuple[Run, Frame | None], tuple[Run, Frame | None]]] = field(default_factory=list)
     behind: list[Frame] = field(default_factory=list)
 
     @property
@@ -180,8 +180,8 @@ class LogRepair:
             )
             frames = {one.start: one for there in claims.frames.values() for one in there}
             made.undecided = [
-                ((one, frames.get(one)), (other, frames.get(other)))
-                for one, other in sorted(order.undecided.items())
+                ((one, frames.get(one.start)), (other, frames.get(other.start)))
+                for one, other in sorted(order.undecided, key=lambda both: both[0].start)
             ]
             made.behind = [one for one in frames.values() if one.unplaced and one.start >= end]
             made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]

@@ -142,8 +142,8 @@ class Order:
     chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
     whose units are left as they are. jumps: those of them whose offsets ascend, but for short runs, and skip
     more than the log has room for. missing: positions that no record has, between chosen runs of the others.
-    undecided: of two records with one queue offset, by where they begin, the one that counts and the other,
-    where as much speaks for the one as for the other.
+    undecided: two records with one queue offset, the one that counts and the other, where as much speaks for
+    the one as for the other.
     """
 
     room: Room
@@ -153,7 +153,7 @@ class Order:
     twice: set[QueueKey] = field(default_factory=set)
     jumps: set[QueueKey] = field(default_factory=set)
     missing: list[Missing] = field(default_factory=list)
-    undecided: dict[int, int] = field(default_factory=dict)
+    undecided: list[tuple[Run, Run]] = field(default_factory=list)
 
 
 def singleton_runs(survey: Survey) -> list[Run]:
@@ -278,7 +278,7 @@ def _give_back(order: Order, with_unit: Callable[[Sequence[Run]], Collection[int
         if lies and ours <= theirs:
             changed[one.key][one.start] = other
         elif ours == theirs and (one.start in missed) == (other.start in missed):
-            order.undecided[one.start] = other.start
+            order.undecided.append((one, other))
     taken = {other.start for runs in changed.values() for other in runs.values()}
     order.outliers = [one for one in order.outliers if one.start not in taken]
     order.outliers += [one for one in rivals if one.start in changed.get(one.key, ())]

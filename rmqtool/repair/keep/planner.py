@@ -25,6 +25,7 @@ from rmqtool.repair.plan import (
     Input,
     Planned,
     PlanSummary,
+    Undecided,
     UnprovenOffsets,
     make_planned,
     plan_id,
@@ -174,6 +175,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         lost=_lost(log, derived.behind),
         refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
         unproven_offsets=_unproven(log) if edits else (),
+        undecided=_undecided(log) if edits else (),
         notes=(
             *_notes(log),
             *derived.notes,
@@ -286,10 +288,11 @@ def _notes(log: RepairedLog) -> list[str]:
             f"physical offset {out_of_order[0]}, and nothing tells another queue: lost"
         )
     notes += [
-        f"the records at physical offsets {at} and {other} state the same offset of the same queue, and "
+        f"the records at physical offsets {one.start} and {other.start} state the same offset of the same "
+        "queue, and "
         f"nothing tells which of them is wrong: the first one {_becomes(frame, 'stays')}, "
         f"the other one {_becomes(other_frame, 'is lost')}"
-        for (at, frame), (other, other_frame) in log.undecided
+        for (one, frame), (other, other_frame) in log.undecided
     ]
     kept = "the queue stays as it is", "blank entries keep them"
     notes += [
@@ -317,4 +320,17 @@ def _unproven(log: RepairedLog) -> tuple[UnprovenOffsets, ...]:
             messages=sum(run.count for run in log.survey.light[key] if run.start >= offset),
         )
         for key, offset in sorted(log.ahead.unproven.items())
+    )
+
+
+def _undecided(log: RepairedLog) -> tuple[Undecided, ...]:
+    """Pairs of whole records of which one was to be believed without a reason."""
+    return tuple(
+        Undecided(
+            topic=one.key[0],
+            queue_id=one.key[1],
+            queue_offset=one.first,
+            physical_offsets=(one.start, other.start),
+        )
+        for (one, _), (other, _) in log.undecided
     )
