@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from formats.index import FIRST_ITEM, Header, Item, Slot, item_position
 from formats.primitives import dtype_of, sizeof
+from rmqtool.store.holes import last_in
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
@@ -56,9 +55,9 @@ def next_item(source: ByteSource, said: int, slots: int, items: int) -> int:
     while end > start:
         low = max(end - _BACKWARDS, start)
         data = source.next_data(low)
-        used = np.flatnonzero(source.window(low, end - low if data is not None and data < end else 0))
-        if used.size:
-            return (low + int(used[-1]) - item_position(0, slots)) // ITEM.itemsize + 1
+        last = last_in(source.window(low, end - low if data is not None and data < end else 0))
+        if last >= 0:
+            return (low + last - item_position(0, slots)) // ITEM.itemsize + 1
         end = low
     return FIRST_ITEM
 

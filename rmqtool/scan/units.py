@@ -12,7 +12,7 @@ import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE, BatchUnit, Unit
 from formats.primitives import dtype_of
-from rmqtool.store.holes import last_hole
+from rmqtool.store.holes import last_hole, last_in
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -79,7 +79,8 @@ def data_end(source: ByteSource, unit: int) -> int:
         start = max(at - step, 0)
         data = source.next_data(start)
         window = source.window(start, at - start if data is not None and data < at else 0)
-        if window.any():
-            return start + (int(np.flatnonzero(window)[-1]) // unit + 1) * unit
+        last = last_in(window)
+        if last >= 0:
+            return start + (last // unit + 1) * unit
         at, step = start, min(2 * step, CHUNK_UNITS * unit)
     return 0

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 STEP = 1 << 23
 """bytes that are looked at together"""
 _BLOCK = 4096
+_NEAR = 512
+"""bytes that are looked at one by one"""
 
 
 def data_windows(source: ByteSource, start: int, end: int, step: int = STEP) -> Iterator[tuple[int, Window]]:
@@ -43,11 +45,27 @@ def last_nonzero(source: ByteSource) -> int:
     while end > 0:
         start = max(end - STEP, 0)
         data = source.next_data(start)
-        used = np.flatnonzero(source.window(start, end - start if data is not None and data < end else 0))
-        if len(used):
-            return start + int(used[-1])
+        last = last_in(source.window(start, end - start if data is not None and data < end else 0))
+        if last >= 0:
+            return start + last
         end = start
     return -1
+
+
+def last_in(window: Window) -> int:
+    """Place of the last byte of a window that is not zero, -1 when there is none.
+
+    By the largest byte of ever larger stretches from the end, then of halves: the places of all such bytes,
+    or each byte as a truth value, would take many times as long.
+    """
+    high, step = len(window), _NEAR
+    while high > 0 and not window[max(high - step, 0) : high].max():
+        high, step = max(high - step, 0), 2 * step
+    low = max(high - step, 0)
+    while high - low > _NEAR:
+        middle = (low + high) // 2
+        low, high = (middle, high) if window[middle:high].max() else (low, middle)
+    return low + int(np.flatnonzero(window[low:high])[-1]) if high else -1
 
 
 def is_zero(source: ByteSource, start: int) -> bool:

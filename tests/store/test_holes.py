@@ -6,12 +6,13 @@ import os
 import resource
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqtool.store.access import open_source
-from rmqtool.store.holes import data_places, data_windows, hole_before, is_zero, last_nonzero
+from rmqtool.store.holes import data_places, data_windows, hole_before, is_zero, last_in, last_nonzero
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,14 @@ TIB = 1 << 40
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("holes") / "file"
+
+
+@given(st.integers(0, 5000), st.lists(st.tuples(st.integers(0, 4999), st.integers(0, 255)), max_size=4))
+def test_the_last_byte_that_is_not_zero(size: int, written: list[tuple[int, int]]) -> None:
+    window = np.zeros(size, np.uint8)
+    for at, value in written:
+        window[at : at + 1] = value
+    assert last_in(window) == max(np.flatnonzero(window).tolist(), default=-1)
 
 
 @settings(max_examples=25)

@@ -23,6 +23,7 @@ from rmqtool.repair.keep.queue_files import (
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.plan_words import differ
 from rmqtool.scan.units import UNIT
+from rmqtool.store.holes import last_in
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -170,9 +171,8 @@ class QueueRepair:
             latest = max(latest, int(offsets[:end].max()))
             if end == self.size // UNIT.itemsize:
                 continue
-            rest = np.ascontiguousarray(units[end:]).view(np.uint8)
-            if rest.any():
-                last = int(np.flatnonzero(rest)[-1]) // UNIT.itemsize + 1
+            last = last_in(np.ascontiguousarray(units[end:]).view(np.uint8)) // UNIT.itemsize + 1
+            if last:
                 slot = base // UNIT.itemsize + end
                 change = Change(
                     action=Action.WRITE,
