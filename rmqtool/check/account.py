@@ -15,7 +15,7 @@ import numpy as np
 from rmqtool.broker.settings import delay_levels
 from rmqtool.check.covered import Extent
 from rmqtool.check.further import FurtherRules
-from rmqtool.check.index_keys import Unindexed, keys_of, unindexed
+from rmqtool.check.index_keys import Keys, Unindexed, keys_of, unindexed
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
@@ -24,20 +24,20 @@ from rmqtool.check.topics import odd_topics
 from rmqtool.scan.fields import ROW_WIDTH, Check, Field
 from rmqtool.scan.partitions import Partitions, StretchedPartitions
 from rmqtool.scan.reader import BATCH_ROWS
-from rmqtool.scan.sound import SoundRuns
+from rmqtool.scan.sound import MOST_COLUMNS, Columned, ColumnRuns, SoundRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.further import Further
-    from rmqtool.check.index_keys import Keys
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.partitions import Placed
-    from rmqtool.scan.sound import Sound
+    from rmqtool.scan.sound import Runs, Sound
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
@@ -117,8 +117,21 @@ class Accounting:
     @property
     def summed(self) -> bool:
         """Whether nobody asks about single records that have nothing to tell."""
-        alone = self.stretched and self.unindexed and self.until is None
-        return alone and not (self.forced or self.starts or self.level is Level.DEEP)
+        return self._unasked and self.stretched and self.unindexed
+
+    @property
+    def columned(self) -> bool:
+        """Whether of such records nothing is asked but their units and keys."""
+        return self._unasked and not self.stretched and self.further is None
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether records with nothing to tell are checked block by block (`scan.sound`), in either way."""
+        return self.summed or self.columned
+
+    @property
+    def _unasked(self) -> bool:
+        return self.until is None and not (self.forced or self.starts or self.level is Level.DEEP)
 
     @cached_property
     def deep(self) -> Deep | None:
@@ -136,14 +149,18 @@ class RunAccounts:
     def __init__(self, how: Accounting, segment: Segment) -> None:
         self._how, self._segment = how, segment
         self._check = RecordCheck(segment, how.forced, how.odd_topics)
-        self.sound: SoundRuns | None = None
+        self.sound: Runs[Any] | None = None
         if how.stretched:
             partitions = StretchedPartitions(how.kernels, BATCH_ROWS)
             self._partitions: Partitions = partitions
             if how.summed:
                 self.sound = SoundRuns(how.kernels, Check.VERIFY, partitions)
         else:
-            self._partitions = Partitions(how.kernels, BATCH_ROWS, how.levels)
+            self._partitions = Partitions(
+                how.kernels, MOST_COLUMNS if how.columned else BATCH_ROWS, how.levels
+            )
+            if how.columned:
+                self.sound = ColumnRuns(how.kernels, Check.VERIFY, self._partitions)
 
     def __call__(self, run: Records) -> RunSummary:
         """Of a run."""
@@ -166,14 +183,17 @@ class RunAccounts:
             fed,
         )
 
-    def of_sound(self, run: Sound) -> RunSummary:
-        """Of a run by its sums."""
+    def of_sound(self, run: Sound | Columned, /) -> RunSummary:
+        """Of a run by its sums, or by columns."""
         base = self._segment.base
-        return RunSummary(
-            Extent(run.records, run.start, run.end, run.last_time),
-            [],
-            [],
-            Times(_NO_ROWS, [Span(run.first_time, run.last_time, None)]),
-            run.stretches,
-            Unindexed(base + run.keyed_start, base + run.keyed_end, run.keyed),
-        )
+        keys: Keys | Unindexed
+        if isinstance(run, Columned):
+            placed, keys = run.placed, Keys(run.hashes, run.owners, *run.places)
+            if self._how.unindexed:
+                keys = keys.unindexed()
+        else:
+            placed = run.stretches
+            keys = Unindexed(base + run.keyed_start, base + run.keyed_end, run.keyed)
+        extent = Extent(run.records, run.start, run.end, run.last_time)
+        times = Times(_NO_ROWS, [Span(run.first_time, run.last_time, None)])
+        return RunSummary(extent, [], [], times, placed, keys)

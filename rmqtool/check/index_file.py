@@ -156,8 +156,9 @@ class FileCheck:
             total = self._hashes.chain(items.view(np.uint8), first, index.slots, state, bad, total)
         bad = bad[: min(total, MOST)]
         wrong = bad.tolist()
-        found = [] if index.cut else list(self._slots(source, state, wrong))
-        self._facts(source, state)
+        lengths = np.zeros(_LONGEST, np.int64)
+        found = list(self._slots(source, state, wrong, lengths))
+        self._facts(source, state, lengths)
         index.damaged_items.clear()
         for number, expected, prev in wrong:
             if lost_item(index, prev):
@@ -168,13 +169,18 @@ class FileCheck:
             found.append(finding("IDX-MORE", path=index.path, part="IDX-CHAIN", found=total - len(bad)))
         return found
 
-    def _slots(self, source: ZeroFilledSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
+    def _slots(
+        self, source: ZeroFilledSource, state: Ints, bad: list[list[int]], lengths: Ints
+    ) -> Iterator[Finding]:
+        """What is wrong with slots; counts chains by their lengths."""
         index, header = self._index, self._index.header
-        raw = source.window(slot_position(0), index.slots * SLOT.itemsize)
+        raw = source.window(slot_position(0), 0 if index.cut else index.slots * SLOT.itemsize)
         index.lost = source.unreadable or index.lost
         found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
         odd = np.empty(2 * MOST, np.int64)
-        count, in_use = self._hashes.compare_slots(raw, state, odd)
+        count, in_use = self._hashes.compare_slots(raw, state, odd, lengths)
+        if index.cut:
+            return
         doubtful = {number: other for number, other, prev in bad if prev < number}
         places = odd[: min(count, len(odd))]
         if index.moving:  # newer items than those that are looked at
@@ -218,15 +224,17 @@ class FileCheck:
                 severity=Severity.NOTE if wrong or bad else self._mild,
             )
 
-    def _facts(self, source: ZeroFilledSource, state: Ints) -> None:
-        """Longest chain, and the longest run of one hash among the longest chains, about a thousand."""
+    def _facts(self, source: ZeroFilledSource, state: Ints, counts: Ints) -> None:
+        """Longest chain, and the longest run of one hash among the longest chains, about a thousand.
+
+        counts: of chains, by length.
+        """
         index = self._index
-        counts = np.zeros(_LONGEST, np.int64)
-        self._hashes.lengths_of_chains(state, counts)
         lengths = np.flatnonzero(counts)
         several = np.cumsum(counts[lengths][::-1]) <= _LONGEST
         least = int(lengths[::-1][several][-1]) if several.any() else int(lengths[-1])
-        chosen = state[state >= max(least, 1) << 32][:_LONGEST]
+        heads = np.empty(_LONGEST, np.int64)
+        chosen = heads[: self._hashes.longest_chains(state, max(least, 1), heads)]
         index.facts["longest_chain"] = int((chosen >> 32).max(initial=0))
         end = index.position(index.count)
         if index.lost or (not source.zero_copy and end > source.window_bytes):

@@ -44,6 +44,14 @@ class Keys:
         low, high = np.searchsorted(self.owners, (record, record + 1))
         return [int(value) for value in self.hashes[low:high]]
 
+    def unindexed(self) -> Unindexed:
+        """What is said of them where there is no index."""
+        if not len(self.owners):
+            return Unindexed(0, 0, 0)
+        first, last = self.owners[[0, -1]]
+        count = int(np.count_nonzero(np.diff(self.owners))) + 1
+        return Unindexed(int(self.offsets[first]), int(self.ends[last]), count)
+
 
 @dataclass(frozen=True, slots=True)
 class Unindexed:

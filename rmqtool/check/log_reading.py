@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.scan.events import Blank
 from rmqtool.scan.fields import Check
-from rmqtool.scan.reader import LogReader, Made
+from rmqtool.scan.reader import BLOCK_PART_BYTES, PART_BYTES, LogReader, Made
 
 if TYPE_CHECKING:
+    from rmqtool.check.account import Accounting, RunSummary
     from rmqtool.scan.events import Event
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.patched import ZeroFilledSource
+    from rmqtool.store.segments import SegmentSet
 
 _PART = 2 << 20
 """bytes of a filler that are looked at together"""
@@ -51,3 +55,12 @@ class CheckedLog(LogReader[Made]):
                     return True
                 at += part.size
         return False
+
+
+def accounted_log(
+    segments: SegmentSet, options: ReadOptions, kernels: Kernels, account: Accounting
+) -> CheckedLog[RunSummary]:
+    """A log for its accounts, which have no bytes: what is checked block by block is not copied before."""
+    blocks = account.in_blocks
+    part_bytes = BLOCK_PART_BYTES if blocks else PART_BYTES
+    return CheckedLog(segments, options, kernels, account, part_bytes=part_bytes, mapped=blocks)

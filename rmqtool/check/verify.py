@@ -20,7 +20,7 @@ from rmqtool.check.layout import blocked_topics, check_layout
 from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
 from rmqtool.check.live import border, confirmed, relisted
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
-from rmqtool.check.log_reading import CheckedLog, Filler
+from rmqtool.check.log_reading import Filler, accounted_log
 from rmqtool.check.lost import lost_end
 from rmqtool.check.not_copied import NotCopied
 from rmqtool.check.queue_files import OpenFiles, queues_of
@@ -38,7 +38,7 @@ from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
 from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.fields import Stop
 from rmqtool.scan.options import ReadOptions, data_bytes
-from rmqtool.scan.reader import PART_BYTES, SUMMED_PART_BYTES, Expired
+from rmqtool.scan.reader import Expired
 from rmqtool.store.layout import FileKind
 from rmqtool.store.resolve import StoreForm
 from rmqtool.store.rocksdb import rocksdb_queue_files
@@ -231,11 +231,7 @@ class Verification:
             return self.elsewhere(self.store.segments)
         usual = Accounting.of(self.store, kernels, self.level, self.compared_until)
         account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
-        summed = account.summed
-        part_bytes = SUMMED_PART_BYTES if summed else PART_BYTES
-        return CheckedLog(
-            self.store.segments, self.reading, kernels, account, part_bytes=part_bytes, mapped=summed
-        ).events()
+        return accounted_log(self.store.segments, self.reading, kernels, account).events()
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""

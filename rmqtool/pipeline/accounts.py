@@ -15,7 +15,7 @@ import zstandard
 
 from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.index_keys import Unindexed
-from rmqtool.check.log_reading import CheckedLog
+from rmqtool.check.log_reading import accounted_log
 from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import DispatchColumn
@@ -116,7 +116,7 @@ def packages(
     segments = PartOfLog(part, (part.segment.base, part.segment.end))
     kernels = choose_kernels(log_bytes)
     account = replace(Accounting.of(part.store, kernels, level), further=further)
-    reader = CheckedLog(segments, ReadOptions(), kernels, account)
+    reader = accounted_log(segments, ReadOptions(), kernels, account)
     waiting: list[Any] = []
     size = count = known = 0
     for _, event in reader.events():

@@ -232,11 +232,19 @@ class Stretch(IntEnum):
     LAST_OFFSET = 4
 
 
+class Place(IntEnum):
+    """Rows of an int64 table, a column a record: physical offsets of it and behind it, store time (ms)."""
+
+    START = 0
+    END = 1
+    TIME = 2
+
+
 class Sum(IntEnum):
-    """Places in the int64 sums of a run of records (`kernels.sound.sound_stretches`).
+    """Places in the int64 sums of a run of records (`kernels.sound`).
 
     START, END: position of the first and behind the last. KEYED: how many have keys for the index, and where
-    the first of these begins and the last ends.
+    the first of these begins and the last ends; of `sound_columns` only how many keys they have.
     """
 
     RECORDS = 0

@@ -118,7 +118,7 @@ def chain(buf: Bytes, first: int, slots: int, state: Ints, bad: Ints, count: int
     return count
 
 
-def compare_slots(buf: Bytes, state: Ints, wrong: Ints) -> tuple[int, int]:
+def compare_slots(buf: Bytes, state: Ints, wrong: Ints, lengths: Ints) -> tuple[int, int]:
     """See `kernels.hashes.compare_slots`."""
     import numpy as np
 
@@ -126,14 +126,15 @@ def compare_slots(buf: Bytes, state: Ints, wrong: Ints) -> tuple[int, int]:
     newest = state[: len(said)] & 0xFFFFFFFF
     places = np.flatnonzero(said != newest)
     wrong[: len(places)] = places[: len(wrong)]
+    lengths += np.bincount(np.minimum(state >> 32, len(lengths) - 1), minlength=len(lengths))
     return len(places), int(np.count_nonzero(newest))
 
 
-def lengths_of_chains(state: Ints, counts: Ints) -> None:
-    """See `kernels.hashes.lengths_of_chains`."""
-    import numpy as np
-
-    counts += np.bincount(np.minimum(state >> 32, len(counts) - 1), minlength=len(counts))
+def longest_chains(state: Ints, least: int, heads: Ints) -> int:
+    """See `kernels.hashes.longest_chains`."""
+    found = state[state >= least << 32][: len(heads)]
+    heads[: len(found)] = found
+    return len(found)
 
 
 def follow(buf: Bytes, start: int, heads: Ints, hashes: Int32s) -> int:

@@ -152,9 +152,9 @@ class Hashes(Protocol):
 
     def chain(self, buf: Bytes, first: int, slots: int, state: Ints, bad: Ints, count: int) -> int: ...
 
-    def compare_slots(self, buf: Bytes, state: Ints, wrong: Ints) -> tuple[int, int]: ...
+    def compare_slots(self, buf: Bytes, state: Ints, wrong: Ints, lengths: Ints) -> tuple[int, int]: ...
 
-    def lengths_of_chains(self, state: Ints, counts: Ints) -> None: ...
+    def longest_chains(self, state: Ints, least: int, heads: Ints) -> int: ...
 
     def follow(self, buf: Bytes, start: int, heads: Ints, hashes: Int32s) -> int: ...
 
@@ -215,6 +215,24 @@ class Kernels(Protocol):
         counts: Ints,
         columns: Ints,
         found: Ints,
+        sums: Ints,
+    ) -> None: ...
+
+    def sound_columns(
+        self,
+        buf: Bytes,
+        start: int,
+        origin: int,
+        place: Ints,
+        checks: int,
+        most: int,
+        rows: Ints,
+        status: Ints,
+        known: tuple[Ints, Bytes, Int32s],
+        counts: Ints,
+        columns: Ints,
+        keys: tuple[Int32s, Int32s],
+        places: Ints,
         sums: Ints,
     ) -> None: ...
 

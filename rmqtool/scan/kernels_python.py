@@ -21,7 +21,7 @@ from rmqtool.scan import encoding_python as encoding
 from rmqtool.scan import fields as f
 from rmqtool.scan import hashes_python as hashes
 from rmqtool.scan.entries_python import walk_entries
-from rmqtool.scan.fields import Check, CrcState, Field, Issue, Status, Stop, Sum
+from rmqtool.scan.fields import Check, CrcState, DispatchColumn, Field, Issue, Place, Status, Stop, Sum
 from rmqtool.scan.record_python import ACCEPTED, Verdict, contents, frame
 from rmqtool.scan.spans_python import (
     first_nonzero,
@@ -57,6 +57,7 @@ __all__ = [
     "property_texts",
     "records_at",
     "same_spans",
+    "sound_columns",
     "sound_stretches",
     "sound_without_keys",
     "span_units",
@@ -166,6 +167,49 @@ def sound_stretches(  # noqa: PLR0913, PLR0917 - as the compiled one
             last = taken[found[1]]
             sums[Sum.KEYED_END] = last[Field.POSITION] + last[Field.STORE_SIZE]
             sums[Sum.KEYED] += found[2]
+        _add(taken, sums)
+        if len(taken) < len(rows):
+            return
+        at = int(sums[Sum.END]) - origin
+
+
+def sound_columns(  # noqa: PLR0913, PLR0917 - as the compiled one
+    buf: Bytes,
+    start: int,
+    origin: int,
+    place: Ints,
+    checks: int,
+    most: int,
+    rows: Ints,
+    status: Ints,
+    known: tuple[Ints, Bytes, Int32s],
+    counts: Ints,
+    columns: Ints,
+    keys: tuple[Int32s, Int32s],
+    places: Ints,
+    sums: Ints,
+) -> None:
+    """See `kernels.sound.sound_columns`."""
+    sums[:] = 0
+    at, base = start, int(place[1])
+    while _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+        done, filled = int(sums[Sum.RECORDS]), int(counts[2])
+        taken = rows[: places.shape[1] - done]
+        own = [one[sums[Sum.KEYED] :] for one in keys]
+        found, count = hashes.key_hashes(buf, origin, taken, 0, *own)
+        taken = taken[: dispatch.place(buf, origin, taken[:count], 0, base, known, counts, columns)]
+        if not len(taken):
+            return
+        columns[DispatchColumn.OWNER, filled : counts[2]] += done
+        owners = own[1][:found]
+        owners = owners[owners < len(taken)]
+        owners += done
+        own[1][: len(owners)] = owners
+        sums[Sum.KEYED] += len(owners)
+        there = places[:, done : done + len(taken)]
+        there[Place.START] = base + taken[:, Field.POSITION]
+        there[Place.END] = there[Place.START] + taken[:, Field.STORE_SIZE]
+        there[Place.TIME] = taken[:, Field.STORE_TIMESTAMP]
         _add(taken, sums)
         if len(taken) < len(rows):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
-    Int32s = npt.NDArray[np.int32]
-    Bytes = npt.NDArray[np.uint8]
     Key = tuple[str, int]
 
 _FIRST_PARTITIONS = 256
 _FIRST_NAMES = 1 << 16
+_NOWHERE = np.empty(0, np.int64)
 
 
 class PartitionColumns:
@@ -149,9 +148,10 @@ class Partitions(PartitionColumns):
         while start < len(run.rows):
             before = len(self)
             start = self._put(run, start, segment_base)
-            self._name_new_partitions()
-            if self.delayed and self._delivery_times:
-                self._set_delivery_times(run, before)
+            places = self.delayed_places(before)
+            if len(places):
+                rows = run.rows[self.columns[DispatchColumn.OWNER, places]]
+                self.set_delivery_times(places, Records(rows, run.window, run.origin))
             if len(self) == self.columns.shape[1]:
                 yield
             elif start < len(run.rows):
@@ -159,11 +159,21 @@ class Partitions(PartitionColumns):
 
     def _put(self, run: Records, start: int, segment_base: int) -> int:
         """Columns of the records from row `start` on; the first row without room."""
-        known = self._partitions, self._names, self._table
         following: int = self._kernels.place(
-            run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
+            run.window, run.origin, run.rows, start, segment_base, *self.state()
         )
         return following
+
+    def state(self) -> tuple[tuple[Any, ...], Ints, Ints]:
+        """The arrays that the kernel goes on with: what is known of partitions, counts, columns."""
+        return (self._partitions, self._names, self._table), self._counts, self.columns
+
+    def filled(self) -> Placed:
+        """What a kernel has put into the columns of `state`, which are empty then."""
+        self._name_new_partitions()
+        columns = self.columns[:, : len(self)].copy()
+        self.clear()
+        return Placed(columns, self.keys)
 
     def placed(self, run: Records, segment_base: int) -> Placed:
         """A run of records by itself, of any length."""
@@ -191,11 +201,20 @@ class Partitions(PartitionColumns):
         self._table = np.zeros(2 * len(self._table), np.int32)
         self._kernels.rehash(self._partitions, len(self.keys), self._table)
 
-    def _set_delivery_times(self, run: Records, before: int) -> None:
-        """A delayed message has the time of its delivery in place of the hash of its tags."""
+    def delayed_places(self, before: int = 0) -> Ints:
+        """Places of columns, from `before` on, whose message is delivered later."""
+        self._name_new_partitions()
+        if not (self.delayed and self._delivery_times):
+            return _NOWHERE
         partitions = self.columns[DispatchColumn.PARTITION, before : len(self)]
-        for place in before + np.flatnonzero(np.isin(partitions, list(self.delayed))):
-            row = run.rows[self.columns[DispatchColumn.OWNER, place]]
+        return before + np.flatnonzero(np.isin(partitions, list(self.delayed)))
+
+    def set_delivery_times(self, places: Ints, run: Records) -> None:
+        """A delayed message has the time of its delivery in place of the hash of its tags.
+
+        run: the messages at these places alone.
+        """
+        for place, row in zip(places.tolist(), run.rows, strict=True):
             start = int(row[Field.PROPERTIES_POSITION]) - run.origin
             raw = run.window[start : start + max(int(row[Field.PROPERTIES_LENGTH]), 0)].tobytes()
             try:
@@ -216,18 +235,11 @@ class StretchedPartitions(Partitions):
         super().__init__(kernels, room)
         self._newest = np.zeros(len(self._partitions), np.int64)
 
-    def state(self) -> tuple[tuple[Ints, Bytes, Int32s, Ints], Ints, Ints]:
-        """The arrays that `kernels.dispatch.stretch` goes on with: what is known, counts, columns."""
+    def state(self) -> tuple[tuple[Any, ...], Ints, Ints]:
+        """See `Partitions.state`; `kernels.dispatch.stretch` knows the newest stretch of each partition, too."""
         if len(self._newest) < len(self._partitions):
             self._newest = np.full(len(self._partitions), self.columns.shape[1])
         return (self._partitions, self._names, self._table, self._newest), self._counts, self.columns
-
-    def filled(self) -> Placed:
-        """What a kernel has put into the columns of `state`, which are empty then."""
-        self._name_new_partitions()
-        columns = self.columns[:, : len(self)].copy()
-        self.clear()
-        return Placed(columns, self.keys)
 
     def _put(self, run: Records, start: int, segment_base: int) -> int:
         following: int = self._kernels.stretch(
@@ -235,8 +247,10 @@ class StretchedPartitions(Partitions):
         )
         return following
 
-    def _set_delivery_times(self, run: Records, before: int) -> None:
-        """No tags code, no delivery time in its place."""
+    def delayed_places(self, before: int = 0) -> Ints:  # noqa: ARG002 - no tags code, no time in its place
+        """See `Partitions.delayed_places`."""
+        self._name_new_partitions()
+        return _NOWHERE
 
 
 def _taken_for_utf8(run: Records) -> Records:

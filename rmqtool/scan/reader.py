@@ -24,7 +24,7 @@ from rmqtool.scan.events import End, Records
 from rmqtool.scan.fields import Check, Stop
 from rmqtool.scan.opened import before, behind, opened, unread
 from rmqtool.scan.parallel import WorkerContext, in_order
-from rmqtool.scan.sound import Sound
+from rmqtool.scan.sound import Passed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.opened import OpenSegment
     from rmqtool.scan.options import ReadOptions
-    from rmqtool.scan.sound import SoundRuns
+    from rmqtool.scan.sound import Runs
     from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
 
 PART_BYTES = 64 << 20
 """bytes of a segment between two cuts, holes left out"""
 
-SUMMED_PART_BYTES = 128 << 20
-"""the same where runs come by their sums: what a thread is ahead takes little memory then"""
+BLOCK_PART_BYTES = 128 << 20
+"""the same where records are checked in blocks (`scan.sound`): what a thread is ahead takes little memory"""
 
 BATCH_ROWS = 8192
 """records in a run at most"""
@@ -81,9 +81,9 @@ class Making(Protocol[Result_co]):
 class Summing(Making[Result_co], Protocol[Result_co]):
     """Makes the same of records with nothing to tell by their sums, where `sound` is what takes these."""
 
-    sound: SoundRuns | None
+    sound: Runs[Any] | None
 
-    def of_sound(self, run: Sound) -> Result_co:
+    def of_sound(self, run: Any, /) -> Result_co:
         """What becomes of a run by its sums."""
 
 
@@ -258,7 +258,7 @@ class LogReader(Generic[Made]):
         made = self.made(segment)
         summing = made if isinstance(made, Summing) else None
         for event in scan.summed(None if summing is None else summing.sound):
-            waiting: deque[Event | Sound] = deque([event])
+            waiting: deque[Event | Passed] = deque([event])
             while waiting:
                 one = waiting.popleft()
                 if isinstance(one, Records):
@@ -273,7 +273,7 @@ class LogReader(Generic[Made]):
                     done = behind(run)
                     worker.take(of_run.nbytes)
                     yield done, of_run
-                elif not isinstance(one, Sound):
+                elif not isinstance(one, Passed):
                     done = done if isinstance(one, End) else max(done, one.position + one.length)
                     yield done, self.of_event(source, one)
                 elif summing is not None:

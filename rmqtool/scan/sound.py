@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Sum
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, DispatchColumn, Place, Sum
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.partitions import Placed, StretchedPartitions
+    from rmqtool.scan.partitions import Partitions, Placed, StretchedPartitions
 
     Bytes = npt.NDArray[np.uint8]
+    Int32s = npt.NDArray[np.int32]
     Ints = npt.NDArray[np.int64]
 
 BLOCK = 128
@@ -30,6 +32,15 @@ MOST_APART = 86_400_000
 
 LEAST = 65
 """records of a run: what is fewer is looked at one by one"""
+
+MOST_COLUMNS = 1 << 15
+"""records of a run of which each has a column: more than what is read at once usually has"""
+
+_KEYS_ROOM = 5 * MOST_COLUMNS
+"""keys of such a run: a record alone may have as many as half a run has records"""
+
+_MOST_PASSED = 16
+"""runs that are looked at one by one at most before sums are tried again"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,20 @@ class Sound(Passed):
     stretches: Placed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columned(Passed):
+    """A run of records by columns.
+
+    placed: of those that want a unit. hashes, owners: of the keys for the index, as `keys.key_hashes` has
+    them. places: of every record (`fields.Place`).
+    """
+
+    placed: Placed
+    hashes: Int32s
+    owners: Int32s
+    places: Ints
+
+
 Run = TypeVar("Run", bound=Passed)
 
 
@@ -64,12 +89,26 @@ class Runs(ABC, Generic[Run]):
         self._rows = np.empty((BLOCK, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
         self._sums = np.zeros(len(Sum), np.int64)
+        self._failed = self._resting = 0
+        """times in a row that there were too few, and how often to answer so without a look"""
 
     def __call__(self, window: Bytes, start: int, origin: int, place: tuple[int, int, int]) -> Run | None:
-        """From window position `start` on; place: see `kernels.sound._is_sound`. None for too few."""
+        """From window position `start` on; place: see `kernels.sound._is_sound`. None for too few.
+
+        Where a block does not fit into the window, or has something to tell again and again, what was checked
+        in vain is checked once more: so it is not always tried.
+        """
+        if self._resting:
+            self._resting -= 1
+            return None
         self._take(window, start, origin, np.array(place))
         found = self._made(self._sums.tolist())
-        return found if found.records >= LEAST else None
+        if found.records >= LEAST:
+            self._failed = 0
+            return found
+        self._resting = min((1 << self._failed) - 1, _MOST_PASSED)
+        self._failed += 1
+        return None
 
     @abstractmethod
     def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
@@ -110,6 +149,49 @@ class SoundRuns(Runs[Sound]):
             keyed_start=sums[Sum.KEYED_START],
             keyed_end=sums[Sum.KEYED_END],
             stretches=self._partitions.filled(),
+        )
+
+
+class ColumnRuns(Runs[Columned]):
+    """All of them, each that wants a unit in a column, with the hashes of keys."""
+
+    def __init__(self, kernels: Kernels, checks: Check, partitions: Partitions) -> None:
+        super().__init__(kernels, checks)
+        self._partitions = partitions
+        self._keys = np.empty(_KEYS_ROOM, np.int32), np.empty(_KEYS_ROOM, np.int32)
+        self._places = np.empty((len(Place), partitions.columns.shape[1]), np.int64)
+
+    def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:
+        self._kernels.sound_columns(
+            window,
+            start,
+            origin,
+            place,
+            self._checks,
+            MOST_APART,
+            self._rows,
+            self._status,
+            *self._partitions.state(),
+            self._keys,
+            self._places,
+            self._sums,
+        )
+        delayed = self._partitions.delayed_places()
+        if len(delayed):
+            size, base, _ = place.tolist()
+            at = self._partitions.columns[DispatchColumn.OFFSET, delayed] - base - origin
+            rows = np.empty((len(delayed), ROW_WIDTH), np.int64)
+            count = self._kernels.records_at(window, at, origin, size, base, int(Check.FRAME), rows)
+            self._partitions.set_delivery_times(delayed, Records(rows[:count], window, origin))
+
+    def _made(self, sums: list[int]) -> Columned:
+        hashes, owners = (one[: sums[Sum.KEYED]].copy() for one in self._keys)
+        return Columned(
+            *sums[: Sum.KEYED],
+            placed=self._partitions.filled(),
+            hashes=hashes,
+            owners=owners,
+            places=self._places[:, : sums[Sum.RECORDS]].copy(),
         )
 
 

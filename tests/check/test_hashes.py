@@ -125,7 +125,10 @@ def test_chains_are_followed_alike(pairs: list[tuple[int, int]], slots: int, cut
         for first, part in ((1, pairs[:cut]), (1 + len(pairs[:cut]), pairs[cut:])):
             count = module.chain(items_of(part).view(np.uint8), first, slots, state, bad, count)
         lengths = np.zeros(8, np.int64)
-        module.lengths_of_chains(state, lengths)
+        module.compare_slots(np.empty(0, np.uint8), state, np.zeros(1, np.int64), lengths)
+        heads = np.zeros(3, np.int64)
+        heads = heads[: module.longest_chains(state, 2, heads)]
+        assert heads.tolist() == state[state >> 32 >= 2][:3].tolist()
         hashes = np.zeros(99, np.int32)
         file = np.concatenate([np.zeros(20, np.uint8), items_of(pairs).view(np.uint8)])
         followed = module.follow(file, 0, state & 0xFFFFFFFF, hashes)

@@ -29,6 +29,7 @@ from rmqtool.scan.fields import (
     FoundColumn,
     IndexHeaderState,
     LookupRequest,
+    Place,
     QueueKeyColumn,
     Spanned,
     Stretch,
@@ -49,7 +50,7 @@ KERNELS = {
     "entries": {"walk_entries"},
     "hashes": {"key_hashes", "keyed", "first_in_sieve", "agree", "chain", "compare_slots", "follow"},
     "lookup": {"look_up"},
-    "sound": {"sound_stretches", "sound_without_keys"},
+    "sound": {"sound_columns", "sound_stretches", "sound_without_keys"},
     "spans": {
         "first_nonzero",
         "gather",
@@ -76,7 +77,7 @@ COLUMNS = {
     "building": {"places_and_times"},
     "dispatch": {"rehash", "by_partition", "outline"},
     "encoding": {"number_rows", "place_rows"},
-    "hashes": {"lengths_of_chains"},
+    "hashes": {"longest_chains"},
     "tally": {"tally"},
 }
 """kernels that see no byte of a store, only columns that others made"""
@@ -222,6 +223,22 @@ def _run_on_sound(buffer: np.ndarray, file_size: int, kernels: Any) -> None:
             np.zeros(3, np.int64),
             np.zeros(len(Sum), np.int64),
         )
+        kernels.sound_columns(
+            buffer,
+            0,
+            0,
+            np.array([file_size, 0, file_size]),
+            int(Check.VERIFY),
+            1000,
+            np.zeros((block, ROW_WIDTH), np.int64),
+            np.zeros(STATUS_WIDTH, np.int64),
+            known,
+            np.zeros(3, np.int64),
+            np.zeros((len(DispatchColumn), 64), np.int64),
+            (np.zeros(64, np.int32), np.zeros(64, np.int32)),
+            np.zeros((len(Place), 64), np.int64),
+            np.zeros(len(Sum), np.int64),
+        )
         kernels.sound_without_keys(
             buffer,
             0,
@@ -250,7 +267,7 @@ def _run_on_items(buffer: np.ndarray, hashes: Any) -> None:
     for slots in (1, 7, 100):
         state, bad = np.zeros(slots, np.int64), np.zeros((4, 3), np.int64)
         hashes.chain(buffer, 1, slots, state, bad, 0)
-        hashes.compare_slots(buffer, state, np.zeros(4, np.int64))
+        hashes.compare_slots(buffer, state, np.zeros(4, np.int64), np.zeros(4, np.int64))
         heads = np.array([0, 1, count - 1, count, count + 1, 1 << 40, -1], np.int64)
         for start in (0, min(4 * slots, buffer.size)):
             hashes.follow(buffer, start, heads, np.zeros(64, np.int32))

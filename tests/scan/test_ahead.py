@@ -116,8 +116,9 @@ def test_all_that_is_compiled_in_counts() -> None:
 def test_arrays_with_gaps_are_read_and_written() -> None:
     kernels = ahead_kernels()
     wide = np.zeros((4, 4), np.int64)
-    kernels.hashes.lengths_of_chains(np.array([1, 9, 2, 9], np.int64)[::2] << 32, wide[:, 1])
-    assert wide.tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    wide[:, 1] = [1 << 32, 9, 2 << 32, 9]
+    kernels.hashes.longest_chains(wide[::2, 1], 1, wide[:, 2])
+    assert (wide[:, 2] >> 32).tolist() == [1, 2, 0, 0]
     starts, order = np.zeros(3, np.int64), np.zeros(4, np.int64)
     kernels.dispatch.by_partition(np.asfortranarray([[1, 0, 1, 0]] * 7), 4, starts, order)
     assert (starts.tolist(), order.tolist()) == ([0, 2, 4], [1, 3, 0, 2])
@@ -126,12 +127,12 @@ def test_arrays_with_gaps_are_read_and_written() -> None:
 def test_arrays_of_another_type_are_refused() -> None:
     kernels = ahead_kernels()
     longs = np.zeros(8, np.int64)
-    kernels.hashes.lengths_of_chains(longs, longs)
+    kernels.hashes.longest_chains(longs, 1, longs)
     for wrong in (longs.astype(np.int32), longs.reshape(2, 4)):
-        with pytest.raises(TypeError, match="lengths_of_chains"):
-            kernels.hashes.lengths_of_chains(wrong, longs)
+        with pytest.raises(TypeError, match="longest_chains"):
+            kernels.hashes.longest_chains(wrong, 1, longs)
     with pytest.raises(ValueError, match="argument"):
-        kernels.hashes.lengths_of_chains(longs)
+        kernels.hashes.longest_chains(longs, 1)
 
 
 def test_a_kernel_that_raises_or_allocates_is_not_built() -> None:

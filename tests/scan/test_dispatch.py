@@ -208,7 +208,8 @@ def test_slots_are_compared_alike(pairs: list[tuple[int, int]]) -> None:
     state = np.array([newest | (newest and 5 << 32) for _, newest in pairs], np.int64)
     truth = [slot for slot, (said, newest) in enumerate(pairs) if said != newest]
     for module in (hashes_python, hashes):
-        wrong = np.zeros(2, np.int64)
-        count, used = module.compare_slots(raw, state, wrong)
+        wrong, lengths = np.zeros(2, np.int64), np.zeros(4, np.int64)
+        count, used = module.compare_slots(raw, state, wrong, lengths)
+        assert lengths.tolist() == [len(pairs) - used, 0, 0, used]
         assert (count, used) == (len(truth), sum(newest > 0 for _, newest in pairs))
         assert wrong[: min(count, 2)].tolist() == truth[:2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.findings import Severity
 from rmqtool.check.levels import Level
-from rmqtool.check.log_reading import CheckedLog
+from rmqtool.check.log_reading import accounted_log
 from rmqtool.check.verify import Verification
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.options import ReadOptions
@@ -105,7 +105,7 @@ def findings_of(
 
     def watched(segments: SegmentSet) -> Iterator[LogEvent]:
         account = replace(Accounting.of(store, kernels, Level.DEFAULT), starts=see is not None)
-        for segment, event in CheckedLog(segments, reading, kernels, account).events():
+        for segment, event in accounted_log(segments, reading, kernels, account).events():
             if see is not None:
                 see(segment, event.starts if isinstance(event, RunSummary) else None)
             yield segment, event

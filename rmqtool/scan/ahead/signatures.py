@@ -77,8 +77,8 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "first_in_sieve": Signature((BYTES, NUMBER, TABLE, BYTES), 1),
         "agree": Signature((BYTES, INTS, INTS, LONGS, LONGS, NUMBER, NUMBER), 1),
         "chain": Signature((BYTES, NUMBER, NUMBER, LONGS, TABLE, NUMBER), 1),
-        "compare_slots": Signature((BYTES, LONGS, LONGS), 2),
-        "lengths_of_chains": Signature((LONGS, LONGS)),
+        "compare_slots": Signature((BYTES, LONGS, LONGS, LONGS), 2),
+        "longest_chains": Signature((LONGS, NUMBER, LONGS), 1),
         "follow": Signature((BYTES, NUMBER, LONGS, INTS), 1),
     },
     "lookup": {
@@ -90,6 +90,13 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
                 *(BYTES, NUMBER, NUMBER, LONGS, NUMBER, NUMBER, TABLE, LONGS),
                 (TABLE, BYTES, INTS, LONGS),
                 *(LONGS, TABLE, LONGS, LONGS),
+            )
+        ),
+        "sound_columns": Signature(
+            (
+                *(BYTES, NUMBER, NUMBER, LONGS, NUMBER, NUMBER, TABLE, LONGS),
+                (TABLE, BYTES, INTS),
+                *(LONGS, TABLE, (INTS, INTS), TABLE, LONGS),
             )
         ),
         "sound_without_keys": Signature(

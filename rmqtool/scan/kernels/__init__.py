@@ -13,7 +13,7 @@ from rmqtool.scan.kernels import building, carve, dispatch, encoding, hashes, lo
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
-from rmqtool.scan.kernels.sound import sound_stretches, sound_without_keys
+from rmqtool.scan.kernels.sound import sound_columns, sound_stretches, sound_without_keys
 from rmqtool.scan.kernels.spans import (
     first_nonzero,
     gather,
@@ -44,6 +44,7 @@ __all__ = [
     "property_texts",
     "records_at",
     "same_spans",
+    "sound_columns",
     "sound_stretches",
     "sound_without_keys",
     "span_units",

@@ -332,16 +332,23 @@ def chain(buf, first, slots, state, bad, count):
 
 
 @kernel()
-def compare_slots(buf, state, wrong):
-    """Slots of the file against the newest items that `chain` found.
+def compare_slots(buf, state, wrong, lengths):
+    """Slots of the file, as far as `buf` has them, against the newest items that `chain` found.
 
-    `wrong` gets the first slots that differ. Returns how many do, and how many slots have items.
+    `wrong` gets the first slots that differ. Returns how many do, and how many slots have items. `lengths`
+    gets how many slots have chains of each length, whatever `buf` has; its last place is for longer ones.
     """
     base = buf.ctypes.data
+    held = buf.size // 4
+    longest = lengths.size - 1
     count = 0
     used = 0
-    for slot in range(min(state.size, buf.size // 4)):
-        newest = state[slot] & LOW
+    for slot in range(state.size):
+        here = state[slot]
+        lengths[min(here >> 32, longest)] += 1
+        if slot >= held:
+            continue
+        newest = here & LOW
         used += newest != 0
         if be32(base + 4 * slot) != newest:
             if count < wrong.size:
@@ -351,10 +358,20 @@ def compare_slots(buf, state, wrong):
 
 
 @kernel()
-def lengths_of_chains(state, counts):
-    """How many slots have chains of each length, into `counts`; its last place is for all longer ones."""
+def longest_chains(state, least, heads):
+    """The first slots with chains of `least` items or more, as they stand in `state`; how many there are.
+
+    It ends where `heads` is full.
+    """
+    bound = least << 32
+    count = 0
     for slot in range(state.size):
-        counts[min(state[slot] >> 32, counts.size - 1)] += 1
+        if state[slot] >= bound:
+            if count == heads.size:
+                return count
+            heads[count] = state[slot]
+            count += 1
+    return count
 
 
 @kernel()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from rmqtool.scan.fields import Sum
+from rmqtool.scan.fields import DispatchColumn, Place, Sum
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import POSITION, ROWS_FULL, STORE_SIZE, STORE_TIMESTAMP
 from rmqtool.scan.kernels.dispatch import outline, stretch
-from rmqtool.scan.kernels.hashes import first_in_sieve, keyed
+from rmqtool.scan.kernels.dispatch import place as put_columns
+from rmqtool.scan.kernels.hashes import first_in_sieve, key_hashes, keyed
 from rmqtool.scan.kernels.walk import walk
 
 RECORDS = int(Sum.RECORDS)
@@ -17,6 +18,10 @@ LAST_TIME = int(Sum.LAST_TIME)
 KEYED = int(Sum.KEYED)
 KEYED_START = int(Sum.KEYED_START)
 KEYED_END = int(Sum.KEYED_END)
+OWNER = int(DispatchColumn.OWNER)
+PLACE_START = int(Place.START)
+PLACE_END = int(Place.END)
+PLACE_TIME = int(Place.TIME)
 
 
 @kernel()
@@ -67,6 +72,44 @@ def sound_stretches(
                 sums[KEYED_START] = taken[found[0], POSITION]
             sums[KEYED_END] = taken[found[1], POSITION] + taken[found[1], STORE_SIZE]
             sums[KEYED] += found[2]
+        _add(rows, count, sums)
+        if count < rows.shape[0]:
+            return
+        at = sums[END] - origin
+
+
+@kernel()
+def sound_columns(
+    buf, start, origin, place, checks, most, rows, status, known, counts, columns, keys, places, sums
+):
+    """As `sound_stretches`, with a column (`dispatch.place`) for every record that wants a unit.
+
+    keys: hashes and owners of `key_hashes`, and `sums[KEYED]` how many. places: of every record
+    (`fields.Place`). Owners count the records of this call. It ends, too, where one of these is full.
+    """
+    hashes, owners = keys
+    sums[:] = 0
+    at = start
+    while _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
+        done = sums[RECORDS]
+        first = sums[KEYED]
+        filled = counts[2]
+        count = min(rows.shape[0], places.shape[1] - done)
+        found, count = key_hashes(buf, origin, rows[:count], 0, hashes[first:], owners[first:])
+        count = put_columns(buf, origin, rows[:count], 0, place[1], known, counts, columns)
+        if count == 0:
+            return
+        for k in range(filled, counts[2]):
+            columns[OWNER, k] += done
+        for k in range(first, first + found):
+            if owners[k] >= count:  # of a record for which the columns have no room
+                break
+            owners[k] += done
+            sums[KEYED] += 1
+        for r in range(count):
+            places[PLACE_START, done + r] = place[1] + rows[r, POSITION]
+            places[PLACE_END, done + r] = place[1] + rows[r, POSITION] + rows[r, STORE_SIZE]
+            places[PLACE_TIME, done + r] = rows[r, STORE_TIMESTAMP]
         _add(rows, count, sums)
         if count < rows.shape[0]:
             return
