@@ -64,7 +64,7 @@ KERNELS = {
 }
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
-    "hashes": {"extend", "folded", "same"},
+    "hashes": {"extend", "folded", "same", "slot_of"},
     "encoding": {"lies_within", "put_pair", "put_properties"},
     "record": {"frame", "contents", "remarks"},
     "text": {

@@ -21,6 +21,7 @@ from rmqtool.scan.kernels.constants import (
     STORED_OFFSET,
 )
 from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
+from rmqtool.scan.kernels.hashes import AHEAD, slot_of
 from rmqtool.scan.kernels.intrinsics import equal64, prefetch_to_write, put32, put64, trailing_zeros, u8
 
 CRC_STATE = int(Field.CRC_STATE)
@@ -50,8 +51,6 @@ SEPARATOR = np.uint8(PROPERTY_SEPARATOR)
 ONE = np.uint64(1)
 NONE = np.uint64(0)
 UNSIGNED_UNIT = np.uint64(UNIT)
-AHEAD = 32
-"""keys whose slots are on their way into the cache while one is written"""
 
 
 @kernel(forceinline=True)
@@ -110,17 +109,6 @@ def append_units(columns, chosen, start, lost, state, out, taken):
     return at, count
 
 
-@kernel(forceinline=True)
-def _slot(value, slots, inverse):
-    """`value % slots` of numbers that are not negative, without a division."""
-    slot = value - np.int64(value * inverse) * slots
-    if slot < 0:
-        return slot + slots
-    if slot >= slots:
-        return slot - slots
-    return slot
-
-
 @kernel()
 def put_keys(keys, records, start, room, state, slots, out):
     """Index items of the keys from `start` on, into `out`, up to the key for which the file has no room.
@@ -140,9 +128,9 @@ def put_keys(keys, records, start, room, state, slots, out):
     k = start
     while k < hashes.size and count < room and slots.size > 0:
         if k + AHEAD < hashes.size:
-            prefetch_to_write(table + 4 * _slot(np.int64(hashes[k + AHEAD]), slots.size, inverse))
+            prefetch_to_write(table + 4 * slot_of(np.int64(hashes[k + AHEAD]), slots.size, inverse))
         value = np.int64(hashes[k])
-        slot = _slot(value, slots.size, inverse)
+        slot = slot_of(value, slots.size, inverse)
         owner = owners[k]
         time = times[owner]
         seconds = np.int64(0)

@@ -19,7 +19,7 @@ from rmqtool.scan.kernels.constants import (
     TOPIC_POSITION,
     UNIQ_POSITION,
 )
-from rmqtool.scan.kernels.intrinsics import be32, be64, on_stack, u8, u64
+from rmqtool.scan.kernels.intrinsics import be32, be64, on_stack, prefetch_to_write, u8, u64
 
 SYS_FLAG = int(Field.SYS_FLAG)
 ROLLBACK = 12
@@ -28,6 +28,8 @@ OFFSET = offset_of(Item, "physical_offset")
 TIME_DIFF = offset_of(Item, "time_diff")
 PREV = offset_of(Item, "prev")
 LOW = (1 << 32) - 1
+AHEAD = 32
+"""keys whose slots are on their way into the cache while one is looked at"""
 CACHED = 64
 """topics seen last whose hash is kept"""
 
@@ -283,6 +285,17 @@ def _row_of(bad, count, number):
     return low if low < count and bad[low, 0] == number else -1
 
 
+@kernel(forceinline=True)
+def slot_of(value, slots, inverse):
+    """`value % slots` of numbers that are not negative, without a division."""
+    slot = value - np.int64(value * inverse) * slots
+    if slot < 0:
+        return slot + slots
+    if slot >= slots:
+        return slot - slots
+    return slot
+
+
 @kernel()
 def chain(buf, first, slots, state, bad, count):
     """Follow what `IndexFile#putKey` does: each item's `prev` must be the newest older one of its slot.
@@ -292,8 +305,12 @@ def chain(buf, first, slots, state, bad, count):
     expected and found `prev`. Returns how many are bad, also those for which `bad` has no room.
     """
     base = buf.ctypes.data
+    table = state.ctypes.data
     inverse = 1.0 / slots
-    for k in range(buf.size // ITEM if slots > 0 else 0):
+    items = buf.size // ITEM if slots > 0 else 0
+    for k in range(items):
+        if k + AHEAD < items:
+            prefetch_to_write(table + 8 * slot_of(be32(base + (k + AHEAD) * ITEM), slots, inverse))
         number = first + k
         value = be32(base + k * ITEM)
         prev = be32(base + k * ITEM + PREV)
@@ -304,11 +321,7 @@ def chain(buf, first, slots, state, bad, count):
                 bad[count, 2] = prev
             count += 1
             continue
-        slot = value - np.int64(value * inverse) * slots
-        if slot < 0:
-            slot += slots
-        elif slot >= slots:
-            slot -= slots
+        slot = slot_of(value, slots, inverse)
         here = state[slot]
         expected = here & LOW
         if prev != expected:
