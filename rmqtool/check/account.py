@@ -125,11 +125,6 @@ class Accounting:
         return self._unasked and not self.stretched and self.further is None
 
     @property
-    def in_blocks(self) -> bool:
-        """Whether records with nothing to tell are checked block by block (`scan.sound`), in either way."""
-        return self.summed or self.columned
-
-    @property
     def _unasked(self) -> bool:
         return self.until is None and not (self.forced or self.starts or self.level is Level.DEEP)
 

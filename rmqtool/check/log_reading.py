@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.scan.events import Blank
 from rmqtool.scan.fields import Check
-from rmqtool.scan.reader import BLOCK_PART_BYTES, PART_BYTES, LogReader, Made
+from rmqtool.scan.reader import PART_BYTES, SUMMED_PART_BYTES, LogReader, Made
 
 if TYPE_CHECKING:
     from rmqtool.check.account import Accounting, RunSummary
@@ -61,6 +61,6 @@ def accounted_log(
     segments: SegmentSet, options: ReadOptions, kernels: Kernels, account: Accounting
 ) -> CheckedLog[RunSummary]:
     """A log for its accounts, which have no bytes: what is checked block by block is not copied before."""
-    blocks = account.in_blocks
-    part_bytes = BLOCK_PART_BYTES if blocks else PART_BYTES
-    return CheckedLog(segments, options, kernels, account, part_bytes=part_bytes, mapped=blocks)
+    part_bytes = SUMMED_PART_BYTES if account.summed else PART_BYTES
+    mapped = account.summed or account.columned
+    return CheckedLog(segments, options, kernels, account, part_bytes=part_bytes, mapped=mapped)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 PART_BYTES = 64 << 20
 """bytes of a segment between two cuts, holes left out"""
 
-BLOCK_PART_BYTES = 128 << 20
-"""the same where records are checked in blocks (`scan.sound`): what a thread is ahead takes little memory"""
+SUMMED_PART_BYTES = 128 << 20
+"""the same where runs come by their sums: what a thread is ahead takes little memory then"""
 
 BATCH_ROWS = 8192
 """records in a run at most"""

@@ -33,11 +33,11 @@ MOST_APART = 86_400_000
 LEAST = 65
 """records of a run: what is fewer is looked at one by one"""
 
-MOST_COLUMNS = 1 << 15
+MOST_COLUMNS = 1 << 14
 """records of a run of which each has a column: more than what is read at once usually has"""
 
 _KEYS_ROOM = 5 * MOST_COLUMNS
-"""keys of such a run: a record alone may have as many as half a run has records"""
+"""keys of such a run: a record alone may have as many as a run has records"""
 
 _MOST_PASSED = 16
 """runs that are looked at one by one at most before sums are tried again"""
