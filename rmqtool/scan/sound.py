@@ -36,7 +36,7 @@ LEAST = 65
 MOST_COLUMNS = 1 << 14
 """records of a run of which each has a column: more than what is read at once usually has"""
 
-_KEYS_ROOM = 5 * MOST_COLUMNS
+KEYS_ROOM = 5 * MOST_COLUMNS
 """keys of such a run: a record alone may have as many as a run has records"""
 
 _MOST_PASSED = 16
@@ -158,7 +158,7 @@ class ColumnRuns(Runs[Columned]):
     def __init__(self, kernels: Kernels, checks: Check, partitions: Partitions) -> None:
         super().__init__(kernels, checks)
         self._partitions = partitions
-        self._keys = np.empty(_KEYS_ROOM, np.int32), np.empty(_KEYS_ROOM, np.int32)
+        self._keys = np.empty(KEYS_ROOM, np.int32), np.empty(KEYS_ROOM, np.int32)
         self._places = np.empty((len(Place), partitions.columns.shape[1]), np.int64)
 
     def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:

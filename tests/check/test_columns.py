@@ -91,7 +91,7 @@ def test_columns_are_those_of_the_records(
 ) -> None:
     monkeypatch.setattr(sound, "BLOCK", block)
     monkeypatch.setattr("rmqtool.check.account.MOST_COLUMNS", room)
-    monkeypatch.setattr(sound, "_KEYS_ROOM", key_room)
+    monkeypatch.setattr(sound, "KEYS_ROOM", key_room)
     store = mixed(tmp_path, 1500)
     for unindexed in (False, True):
         account = replace(Accounting.of(store, module(), Level.DEFAULT), unindexed=unindexed)
