@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -214,14 +214,18 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan with its bytes: `edits` are `plan.changes` in order."""
+    """A plan with its bytes: `edits` are `plan.changes` in order.
+
+    blanks: it puts blank units between others, which a broker's search for the minimum may meet.
+    """
 
     plan: Plan
     edits: tuple[Edit, ...] = field(default=())
+    blanks: bool = False
 
     def with_check(self, checked: Checked) -> Planned:
         """The same with what a check of its result said."""
-        return Planned(self.plan.model_copy(update={"checked": checked}), self.edits)
+        return replace(self, plan=self.plan.model_copy(update={"checked": checked}))
 
 
 def make_planned(
@@ -233,6 +237,7 @@ def make_planned(
     *,
     inputs: Iterable[StoreFile],
     summary: PlanSummary | None = None,
+    blanks: bool = False,
 ) -> Planned:
     """The plan of these edits. inputs: the files that it rests on; parameters: plain JSON values.
 
@@ -258,7 +263,7 @@ def make_planned(
         unproven_offsets=words.unproven_offsets,
         undecided=words.undecided,
     )
-    return Planned(plan, ordered)
+    return Planned(plan, ordered, blanks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, UsageError
@@ -27,7 +28,7 @@ def digested(planned: Planned) -> Planned:
     """The same plan with the sha256 of what its changes write."""
     edits = tuple(_digested(one) for one in planned.edits)
     plan = planned.plan.model_copy(update={"changes": tuple(one.change for one in edits)})
-    return Planned(plan, edits)
+    return replace(planned, plan=plan, edits=edits)
 
 
 def _digested(edit: Edit) -> Edit:

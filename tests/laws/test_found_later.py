@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import strict
-from fixtures.compound import Compound
+from fixtures.compound import Compound, make
 from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
@@ -1528,3 +1528,15 @@ def test_a_record_that_states_positions_gets_them_before_one_that_states_nothing
     after = strict.carve(tmp_path / "out")
     assert all(b"INNER_MULTI_QUEUE_OFFSET" in after[at].raw for at in stating)
     assert not any(b"INNER_MULTI_QUEUE_OFFSET" in after[at].raw for at in silent)
+
+
+def test_blank_entries_are_held_against_all_records(
+    tmp_path: Path,
+) -> None:
+    """110409: the minimum was searched through them; what they hid lay in segments that no start reads."""
+    made = make(110409, tmp_path)
+    conf = ("--store-config", made.conf)
+    done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--json", *conf)
+    assert done.exit_code == 1
+    checked = json.loads(done.stdout)["summary"]["checked"]
+    assert [one for one in checked["problems"] if "DR-NOT-REBUILT" in one], checked

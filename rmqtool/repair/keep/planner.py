@@ -185,7 +185,14 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         ),
     )
     planned = make_planned(
-        COMMAND, store, options.release, parameters, edits, inputs=_read(store), summary=summary
+        COMMAND,
+        store,
+        options.release,
+        parameters,
+        edits,
+        inputs=_read(store),
+        summary=summary,
+        blanks=bool(log.blanks),
     )
     if costs is not None and (remains := _remains(costs)) is not None:
         planned = planned.with_check(remains)

@@ -125,7 +125,7 @@ def _of_keep(
         )
     yield from _harm(store, own, planned, counted, remains)
     for begun in others:
-        yield from _harm_of_another(store, begun, counted, releases)
+        yield from _harm_of_another(store, begun, counted, releases, blanks=planned.blanks)
 
 
 def _others(planned: Planned, after: Store) -> list[str]:
@@ -140,14 +140,16 @@ def _others(planned: Planned, after: Store) -> list[str]:
     return [one for one in others if not long or traits_of(one).long_topics]
 
 
-def _harm_of_another(store: Store, begun: Begun, counted: Counted, releases: list[str]) -> Iterator[str]:
+def _harm_of_another(
+    store: Store, begun: Begun, counted: Counted, releases: list[str], *, blanks: bool
+) -> Iterator[str]:
     """New harm that another release does.
 
     Where it does not start on the store as it is, nothing tells what it would do to that anyway, and a store
     with batch queues is not one for a release that does not know them.
     """
     release = begun.release
-    found = costs_of(begun, counted)
+    found = costs_of(begun, counted, blanks=blanks)
     if found.outcome.refusal is None and not found.harm and not found.lost:
         releases.append(release)
         return
@@ -180,7 +182,7 @@ def new_harm(
 def _harm(
     store: Store, begun: Begun, planned: Planned, counted: Counted, remains: list[str] | None
 ) -> Iterator[str]:
-    found = costs_of(begun, counted)
+    found = costs_of(begun, counted, blanks=planned.blanks)
     harm, lost = found.harm, found.lost
     if not harm and not lost:
         return
