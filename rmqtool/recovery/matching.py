@@ -166,8 +166,9 @@ class PlainQueue:
         number = int(np.searchsorted(self._bases, slot * BYTES, side="right")) - 1
         if slot < 0 or number < 0:
             return None
-        one = self._files[number]
-        unit = _units(one, np.array([slot - one.base // BYTES], np.int64))[0]
+        # under a name that is not a multiple of the size, too (`MappedFile#selectMappedBuffer`)
+        place = np.array([slot * BYTES % self._size // BYTES], np.int64)
+        unit = _units(self._files[number], place)[0]
         return int(unit["physical_offset"]) if unit["size"] > 0 else None
 
     def append(self, run: QueueRecords) -> None:

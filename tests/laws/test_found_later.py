@@ -1540,3 +1540,14 @@ def test_blank_entries_are_held_against_all_records(
     assert done.exit_code == 1
     checked = json.loads(done.stdout)["summary"]["checked"]
     assert [one for one in checked["problems"] if "DR-NOT-REBUILT" in one], checked
+
+
+def test_the_last_entry_of_a_queue_file_with_an_uneven_name(tmp_path: Path) -> None:
+    """120501: it was taken for the one behind it, whose message no start of the light queue reaches."""
+    golden = open_golden("v498-lmq", tmp_path)
+    light = golden.path / "consumequeue/%LMQ%alpha/0"
+    (light / f"{1000:020d}").rename(light / f"{999:020d}")
+    done = rmq("doctor", golden.path, "--store-config", golden.config_path, "--json")
+    assert done.exit_code == 1
+    (queue,) = (one for one in json.loads(done.stdout)["queues"] if one["topic"] == "%LMQ%alpha")
+    assert queue["repeated"] == 1
