@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from formats.timer import TIMER_UNIT_SIZE, parse_timer_check
 from rmqtool.broker.load import load_files, timers_in_use
-from rmqtool.broker.mapped_files import MappedFiles
+from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TIMERS = ("rmq_sys_wheel_timer", 0)
 TIMER_HARM = _LOST, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-AGAIN"
-_DIRECTORY, _WHEEL, _CHECK = "timerlog", "timerwheel", "config/timercheck"
+_DIRECTORY, WHEEL, CHECK = "timerlog", "timerwheel", "config/timercheck"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,28 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
     if not in_use(start) or queue is None or queue.max_offset <= max(queue.min_offset, 0):
         return
     first = max(queue.min_offset, 0)
-    file = start.store.file(_CHECK)
+    file = start.store.file(CHECK)
     check = parse_timer_check(read_whole(file) if file is not None else b"")
     filled = bool(log.files) and not _starts_blank(log)
     taken = min(int(check.last_timer_queue_offset), int(check.master_timer_queue_offset), queue.max_offset)
     if not filled and taken > first:
         yield TimerHarm(_LOST, (_DIRECTORY,), taken - first)
     if filled and not check.last_read_time and not taken:
-        yield TimerHarm(_AGAIN, (_CHECK,), queue.max_offset - first)
-    wheel = start.store.file(_WHEEL)
+        yield TimerHarm(_AGAIN, (CHECK,), queue.max_offset - first)
+    wheel = start.store.file(WHEEL)
     if filled and (wheel is None or wheel.size == 0):
-        begin = max(int(check.last_timer_log_flush_position) - log.size, 0)
-        bases = [one.base for one in log.files]
-        scanned = max((base for base in bases if base <= begin), default=bases[0])
-        unread = [one for one in log.files if one.base < scanned]
+        unread = unread_files(log, int(check.last_timer_log_flush_position))
         if unread:
             count = len(unread) * (log.size // TIMER_UNIT_SIZE)
-            yield TimerHarm(_LOST, (_WHEEL, *(one.path for one in unread)), count)
+            yield TimerHarm(_LOST, (WHEEL, *(one.path for one in unread)), count)
+
+
+def unread_files(log: MappedFiles, flush_position: int) -> list[MappedFile]:
+    """Files of the timer log that a broker makes no wheel from: it begins one file in front of a position."""
+    begin = max(flush_position - log.size, 0)
+    bases = [one.base for one in log.files]
+    scanned = max((base for base in bases if base <= begin), default=min(bases, default=0))
+    return [one for one in log.files if one.base < scanned]
 
 
 def _starts_blank(log: MappedFiles) -> bool:

@@ -1551,3 +1551,34 @@ def test_the_last_entry_of_a_queue_file_with_an_uneven_name(tmp_path: Path) -> N
     assert done.exit_code == 1
     (queue,) = (one for one in json.loads(done.stdout)["queues"] if one["topic"] == "%LMQ%alpha")
     assert queue["repeated"] == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_new_timer_wheel_is_made_from_all_of_the_timer_log(damage: str, tmp_path: Path) -> None:
+    """110622: it reached the last files only, and the plan was refused over the timers of the others."""
+    golden = open_golden("b533-timer", tmp_path)
+    wheel, check = golden.path / "timerwheel", golden.path / "config/timercheck"
+    wheel.write_bytes(wheel.read_bytes()[:1000]) if damage == "cut" else wheel.unlink()
+    conf = ("--store-config", golden.config_path)
+    before = rmq("doctor", golden.path, "--json", *conf)
+    assert before.exit_code == 1
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stderr
+    assert rmq("doctor", tmp_path / "out", *conf).exit_code == 0
+    old, new = check.read_bytes(), (tmp_path / "out/config/timercheck").read_bytes()
+    size = next((golden.path / "timerlog").iterdir()).stat().st_size
+    assert int.from_bytes(new[8:16], "big") == size
+    assert (new[:8], new[16:]) == (old[:8], old[16:])
+
+
+def test_a_timer_log_that_a_broker_stops_in_is_not_read_from_its_begin(tmp_path: Path) -> None:
+    """What lies behind the place would be put into the log, and delivered, once more."""
+    golden = open_golden("b533-timer", tmp_path)
+    (golden.path / "timerwheel").unlink()
+    with (golden.path / f"timerlog/{0:020d}").open("r+b") as file:
+        file.seek(52)
+        file.write(bytes(4))
+    done = rmq("recover", golden.path, "--json", "--store-config", golden.config_path)
+    paths = [one["path"] for one in json.loads(done.stdout)["rows"] if one["type"] == "change"]
+    assert "config/timercheck" not in paths
+    assert done.exit_code == 1

@@ -5,36 +5,28 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from formats.primitives import dtype_of
-from formats.timer import WHEEL_SIZE, WHEEL_SLOTS, WheelSlot
 from rmqtool.broker.file_rules import types_known
 from rmqtool.broker.java import parse_long
-from rmqtool.broker.load import TIMER_FILES, queue_directories, refused_by_timers
+from rmqtool.broker.load import TIMER_FILES, queue_directories
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.traits import TABLE
-from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.simulation import StartSimulation
-from rmqtool.recovery.timers import in_use
 from rmqtool.repair.config_salvage import Salvaged, salvage_table
 from rmqtool.repair.content import Inline
 from rmqtool.repair.keep.away import directory_away
+from rmqtool.repair.keep.timers import timer_edits
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.store.config_json import parse_config, read_listed
-from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from rmqtool.broker.start import Start
     from rmqtool.broker.traits import Traits
     from rmqtool.repair.keep.model import Survey
-    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is not a start")
@@ -43,7 +35,6 @@ _KINDS = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
 _BATCH = "BatchCQ"
 _TABLES = {(one.blank_tables, one.listed_versions, one.tables_of_5): one for one in TABLE}
 """releases that differ in what they read of configuration tables"""
-_SLOT = dtype_of(WheelSlot)
 _LOST = {
     "topics.json": "topics that are not in it must be made again, their messages stay",
     "subscriptionGroup.json": "groups that are not in it begin with the default settings",
@@ -87,11 +78,7 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
             done.add(one.path)
     if start.traits.typed_queues:
         edits += list(_kinds(store, edits)) or _unknown_kinds(store, survey, edits)
-    edits += _timer_log(start.start)
-    wheel = refused_by_timers(start.store, start.start.traits, start.start.settings)
-    if wheel is not None and wheel.code == "timer-wheel-length" and wheel.path is not None:
-        edits.append(Edit(_wheel(start.store, wheel.path)))
-    return [*edits, *_directories(store)]
+    return [*edits, *timer_edits(start.start), *_directories(store)]
 
 
 def blocking_edits(store: Store, topics: Collection[str]) -> Iterator[Edit]:
@@ -123,44 +110,6 @@ def _reads_as_much(store: Store, name: str, traits: Traits, own: Traits) -> bool
     theirs, ours = salvage_table(store, name, traits, own), salvage_table(store, name, own)
     more = [one for one in theirs.dropped if one not in ours.dropped and len(one.keys) > 1]
     return (theirs.source, theirs.entries, more) == (ours.source, ours.entries, [])
-
-
-def _wheel(store: Store, path: str) -> Change:
-    """A wheel that is whole in front of its surplus keeps its slots: not all timers are in the log's end."""
-    file = store.file(path)
-    if file is not None and file.regular and file.size > WHEEL_SIZE and _slots_fit(file):
-        message = "longer than brokers take: what lies behind its last slot is cut"
-        return Change(action=Action.RESIZE, path=path, size=WHEEL_SIZE, why="timer-wheel", message=message)
-    message = "of another length than brokers take: it is rebuilt from the timer log"
-    return Change(action=Action.REMOVE, path=path, why="timer-wheel", message=message)
-
-
-def _slots_fit(file: StoreFile) -> bool:
-    """Whether each slot in use lies where its time puts it (`TimerWheel#getSlotIndex`)."""
-    try:
-        with file.open("pread") as source:
-            for at, window in data_windows(source, 0, WHEEL_SIZE):
-                slots = window.view(_SLOT)
-                used = np.flatnonzero(slots["time"])
-                if (slots["time"][used] % WHEEL_SLOTS != at // _SLOT.itemsize + used).any():
-                    return False
-    except RmqtoolError:
-        return False
-    return True
-
-
-def _timer_log(start: Start) -> Iterator[Edit]:
-    """Files of the timer log get the length that brokers demand; what is not an entry ends their scan."""
-    size = start.settings.timer_log_size
-    found = [one for one in start.listing.entries("timerlog") if in_use(start) and one.file is not None]
-    for entry in found:
-        left = not entry.size and entry is found[-1] and start.traits.deletes_empty_last_file
-        if entry.size != size and not left and parse_long(entry.name) is not None:
-            message = "of another length than brokers take: timers behind its last entry are read again"
-            change = Change(
-                action=Action.RESIZE, path=entry.path, size=size, why="timer-log", message=message
-            )
-            yield Edit(change)
 
 
 def _table(

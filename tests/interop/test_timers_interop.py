@@ -1,0 +1,63 @@
+"""Timers of a store whose wheel was lost: with what `recover` plans a real broker delivers all of them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import rmq
+from tests.interop.broker import Broker
+from tests.interop.conftest import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+RELEASE = "5.3.3"
+SETTINGS = {"mappedFileSizeTimerLog": 520, "mappedFileSizeConsumeQueue": 6000, "timerWheelEnable": True}
+"""nine timers in a file of the timer log"""
+TIMERS, DELAY_SECONDS, SEVERAL = 40, 150, 60
+
+
+def delivered(root: Path) -> int:
+    """How many timers have an entry in the queues of their topic."""
+    found = (path.read_bytes() for path in (root / "consumequeue").glob("Timed/*/*"))
+    return sum(any(data[at : at + 20]) for data in found for at in range(0, len(data), 20))
+
+
+@pytest.mark.full  # a broker takes a quarter of a minute to start, and timers minutes
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_new_wheel_reaches_all_files_of_the_timer_log(
+    damage: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    require(request.config, RELEASE, "broker")
+    root, began = tmp_path / "store", time.monotonic()
+    for one in ("first", "as-it-was", "repaired"):
+        (tmp_path / one).mkdir()
+    with Broker(RELEASE, root, tmp_path / "first", **SETTINGS) as broker:
+        broker.create_topic("Timed", "")
+        for number in range(TIMERS):
+            broker.send("Timed", b"%d" % number, TIMER_DELAY_MS=DELAY_SECONDS * 1000)
+        time.sleep(5)
+        broker.stop()
+    assert len(list((root / "timerlog").iterdir())) > 3
+    assert not delivered(root)
+    wheel = root / "timerwheel"
+    wheel.write_bytes(wheel.read_bytes()[:1000]) if damage == "cut" else wheel.unlink()
+    out = tmp_path / "out"
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    done = rmq("recover", root, "--output", out, "--apply", "--as-version", RELEASE, "--store-config", conf)
+    assert done.exit_code == 0, done.stderr
+    if damage == "missing":
+        lost = shutil.copytree(root, tmp_path / "lost")
+        with Broker(RELEASE, lost, tmp_path / "as-it-was", **SETTINGS):
+            time.sleep(max(DELAY_SECONDS + SEVERAL - (time.monotonic() - began), 0))
+        assert delivered(lost) < TIMERS
+    with Broker(RELEASE, out, tmp_path / "repaired", **SETTINGS):
+        time.sleep(max(DELAY_SECONDS + SEVERAL - (time.monotonic() - began), 15))
+    assert delivered(out) == TIMERS
