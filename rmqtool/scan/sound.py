@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, DispatchColumn, Place, Sum
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, DispatchColumn, Field, Place, Sum
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -182,7 +182,9 @@ class ColumnRuns(Runs[Columned]):
             at = self._partitions.columns[DispatchColumn.OFFSET, delayed] - base - origin
             rows = np.empty((len(delayed), ROW_WIDTH), np.int64)
             count = self._kernels.records_at(window, at, origin, size, base, int(Check.FRAME), rows)
-            self._partitions.set_delivery_times(delayed, Records(rows[:count], window, origin))
+            # a file that was changed meanwhile may have fewer
+            there = np.isin(at + origin, rows[:count, Field.POSITION])
+            self._partitions.set_delivery_times(delayed[there], Records(rows[:count], window, origin))
 
     def _made(self, sums: list[int]) -> Columned:
         hashes, owners = (one[: sums[Sum.KEYED]].copy() for one in self._keys)
