@@ -46,6 +46,9 @@ _BELIEVED = 64
 _LOOK_BACK = 4 << 20
 """bytes in front of where a scan began in which it looks for such records, if it has not met enough"""
 
+_LOOK_FURTHER = 8
+"""times as many where there are not enough in them, either"""
+
 BATCH_ROWS = 16_384
 """records in one `Records` event: 3.5 MiB of rows, small enough to stay in a shared cache"""
 
@@ -482,14 +485,23 @@ class SegmentScan:
         """`_front`; those in front of where the scan began, or passed by their sums, are read."""
         start, end = self._unseen
         if len(self._front) < FRONT and start < end:
-            found: list[tuple[bool, Times]] = []
-            for run in self._frames(max(start, end - _LOOK_BACK), BATCH_ROWS):
-                rows = run.rows[run.rows[:, Field.POSITION] < end]
-                found = [*found, *((True, one) for one in _times(rows[self._own(rows)][-FRONT:]))][-FRONT:]
-                if len(rows) < len(run.rows):
-                    break
+            back = _LOOK_BACK
+            found = self._last_times(max(start, end - back), end)
+            while len(found) < FRONT and back < end - start:  # large records
+                back *= _LOOK_FURTHER
+                found = self._last_times(max(start, end - back), end)
             self._front, self._unseen = [*found, *self._front][-FRONT:], (0, 0)
         return self._front
+
+    def _last_times(self, start: int, end: int) -> list[tuple[bool, Times]]:
+        """Of the last records at their own places that begin in [start, end), as `_front` has them."""
+        found: list[tuple[bool, Times]] = []
+        for run in self._frames(start, BATCH_ROWS):
+            rows = run.rows[run.rows[:, Field.POSITION] < end]
+            found = [*found, *((True, one) for one in _times(rows[self._own(rows)][-FRONT:]))][-FRONT:]
+            if len(rows) < len(run.rows):
+                break
+        return found
 
     def _own(self, rows: npt.NDArray[np.int64]) -> Mask:
         """Which of the records lie where they say."""
