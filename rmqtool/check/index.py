@@ -15,7 +15,7 @@ from formats.index import FIRST_ITEM
 from rmqtool.check.finding_limits import FindingLimit
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.index_file import FileCheck
-from rmqtool.check.index_keys import Unindexed
+from rmqtool.check.index_keys import KeyJoiner, Unindexed
 from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Matcher
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
@@ -84,6 +84,7 @@ class IndexCheck:
         readable = [one for one in self._files if one.path not in self._unreadable]
         self._stream = ItemStream(readable, self._mode)
         self._matcher = Matcher(self._stream, self._hashes.agree)
+        self._joined = KeyJoiner()
         self._limits = FindingLimit("IDX-MORE")
         self._reported: set[tuple[str | None, int | None]] = set()
         self._wrong_hashes: set[tuple[str | None, int | None]] = set()
@@ -117,10 +118,14 @@ class IndexCheck:
         return not self._files
 
     def match(self, keys: Keys | Unindexed) -> Iterator[Finding]:
-        """Compares the keys of one run of records with their items."""
+        """Compares the keys of one run of records with their items, together with those of its neighbours."""
         if isinstance(keys, Unindexed):
             self._matcher.lacking(keys)
             return
+        for joined in self._joined.add(keys):
+            yield from self._match(joined)
+
+    def _match(self, keys: Keys) -> Iterator[Finding]:
         if self._not_copied:
             self._matcher.skip(self._not_copied.holds)
         for one in self._matcher.run(keys):
@@ -133,6 +138,8 @@ class IndexCheck:
 
     def finish(self, log: LogRange | None, damaged: Ranges) -> Iterator[Finding]:
         """What is to be said when all records have passed. damaged: ranges of the log without records."""
+        for joined in self._joined.rest():
+            yield from self._match(joined)
         if log is not None:
             self._matcher.rest()
         yield from self._remarks

@@ -9,8 +9,11 @@ import numpy as np
 
 from rmqtool.scan.fields import Field
 from rmqtool.scan.keys import key_hashes
+from rmqtool.scan.reader import BATCH_ROWS, WINDOW_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
@@ -51,6 +54,45 @@ class Keys:
         first, last = self.owners[[0, -1]]
         count = int(np.count_nonzero(np.diff(self.owners))) + 1
         return Unindexed(int(self.offsets[first]), int(self.ends[last]), count)
+
+
+class KeyJoiner:
+    """Keys of neighbouring runs together, up to what one run has that comes by its rows.
+
+    A record claims items of its run: which of them must not depend on how records came to their runs, by
+    blocks (`scan.sound`) or one by one. Add all, ask for the rest.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Keys] = []
+
+    def add(self, keys: Keys) -> Iterator[Keys]:
+        """What is complete with these."""
+        if not len(keys.offsets):
+            return
+        if self._held and not self._fits(keys):
+            yield from self.rest()
+        self._held.append(keys)
+
+    def rest(self) -> Iterator[Keys]:
+        """What was held back."""
+        held, self._held = self._held, []
+        if len(held) < 2:
+            yield from held
+            return
+        firsts = np.cumsum([0, *(len(one.offsets) for one in held[:-1])]).tolist()
+        yield Keys(
+            np.concatenate([one.hashes for one in held]),
+            np.concatenate([one.owners + np.int32(first) for first, one in zip(firsts, held, strict=True)]),
+            np.concatenate([one.offsets for one in held]),
+            np.concatenate([one.ends for one in held]),
+            np.concatenate([one.times for one in held]),
+        )
+
+    def _fits(self, keys: Keys) -> bool:
+        rows = sum(len(one.offsets) for one in self._held) + len(keys.offsets)
+        near = keys.ends[-1] - self._held[0].offsets[0] <= WINDOW_BYTES
+        return bool(near and rows <= BATCH_ROWS and keys.offsets[0] == self._held[-1].ends[-1])
 
 
 @dataclass(frozen=True, slots=True)

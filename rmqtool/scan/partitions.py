@@ -236,7 +236,7 @@ class StretchedPartitions(Partitions):
         self._newest = np.zeros(len(self._partitions), np.int64)
 
     def state(self) -> tuple[tuple[Any, ...], Ints, Ints]:
-        """See `Partitions.state`; `kernels.dispatch.stretch` has the newest stretch of each, too."""
+        """See `Partitions.state`; `kernels.dispatch.stretch` knows each partition's newest stretch, too."""
         if len(self._newest) < len(self._partitions):
             self._newest = np.full(len(self._partitions), self.columns.shape[1])
         return (self._partitions, self._names, self._table, self._newest), self._counts, self.columns

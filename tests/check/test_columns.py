@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,19 +11,23 @@ import numpy as np
 import pytest
 
 from fixtures import logs
-from fixtures.builder import HandmadeLog
+from fixtures.builder import FIRST_TIME, HandmadeLog
 from fixtures.derived import write_derived
 from formats.commitlog import SysFlag
+from formats.index import Item, item_position
+from formats.primitives import dtype_of
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.index_keys import Keys, Unindexed
 from rmqtool.check.levels import Level
-from rmqtool.check.log_reading import CheckedLog
+from rmqtool.check.log_reading import CheckedLog, accounted_log
 from rmqtool.scan import sound
-from rmqtool.scan.fields import DispatchColumn
+from rmqtool.scan.events import Unreadable
+from rmqtool.scan.fields import OFF_BODY_CRC, DispatchColumn
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.check.test_sound import KERNELS, jumping_times, verified
+from tests.scan.conftest import compiled_kernels, python_kernels
 from tests.scan.test_reader import DAMAGE, SIZE, write_harmed
 
 if TYPE_CHECKING:
@@ -145,6 +150,88 @@ def test_findings_are_those_of_the_records(
         with monkeypatch.context() as patch:
             patch.setattr(Accounting, "columned", False)
             assert by_columns == [sorted_out(*verified(tmp_path, 1))] * 2
+
+
+@pytest.mark.parametrize("block", [7, 128])
+def test_a_record_claims_an_item_whatever_the_blocks(
+    whole: Path, tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items of two records of different blocks were exchanged."""
+    monkeypatch.setattr(sound, "BLOCK", block)
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    write_harmed(whole, tmp_path, flip_at_record_100, 0)
+    path = min((tmp_path / "index").iterdir())
+    items = np.frombuffer(path.read_bytes()[item_position(1, 50) :], dtype_of(Item)).copy()
+    items[[180, 270]] = items[[270, 180]]
+    overwrite_at(path, item_position(1, 50), items.tobytes())
+    by_columns = [sorted_out(*verified(tmp_path, jobs)) for jobs in (1, 2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Accounting, "columned", False)
+        one_by_one = sorted_out(*verified(tmp_path, 1))
+    assert by_columns == [one_by_one] * 2
+    assert one_by_one[2]["by_code"]["IDX-OFFSET"] == 2
+
+
+def flip_at_record_100(data: bytearray, chance: np.random.Generator) -> None:
+    data[100 * 300 + OFF_BODY_CRC] ^= 1
+
+
+def overwrite_at(path: Path, at: int, new: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(new)
+
+
+def test_delayed_messages_are_cut_off_while_they_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = compiled_kernels()
+    log = HandmadeLog(segment_size=1 << 16)
+    for number in range(700):
+        log.put(SCHEDULE_TOPIC if number % 2 else "T", b"b", {"DELAY": "3", "UNIQ_KEY": f"u{number}"})
+    path, _ = log.write(tmp_path / "commitlog")
+    kept = 4096 * 4
+    usual = kernels.records_at
+    cut: list[int] = []
+
+    def cut_first(window: Any, *arguments: Any) -> int:
+        if not cut:
+            assert len(window) == log.segment_size, "not mapped"
+            os.truncate(path, kept)
+            cut.append(kept)
+        return int(usual(window, *arguments))
+
+    monkeypatch.setattr(kernels, "records_at", cut_first)
+    store = Store.open(tmp_path)
+    account = Accounting.of(store, kernels, Level.DEFAULT)
+    events = [event for _, event in accounted_log(store.segments, ReadOptions(), kernels, account).events()]
+    assert cut
+    records = sum(one.extent.records for one in events if isinstance(one, RunSummary))
+    assert records == sum(one.end <= kept or one.end > log.segment_size for one in log.records)
+    (lost,) = [one for one in events if isinstance(one, Unreadable)]
+    assert (lost.position, lost.length) == (kept, log.segment_size - kept)
+
+
+def test_how_old_large_records_of_a_block_are_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of an earlier life is told by the last records in front of it, however large they are."""
+    monkeypatch.setattr(sound, "BLOCK", 7)
+    monkeypatch.setattr("rmqtool.scan.segment._LOOK_BACK", 200)
+    log = HandmadeLog(segment_size=1 << 18)
+    for number in range(140):
+        age = 0 if number < 70 else 100_000
+        log.put("T", b"b" * 500, store_timestamp=FIRST_TIME + number - age)
+    (path,) = log.write(tmp_path / "commitlog")
+    overwrite_at(path, log.records[70].physical_offset, bytes(100))
+    account = Accounting.of(Store.open(tmp_path), python_kernels(), Level.DEFAULT)
+    for columned in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(Accounting, "columned", columned)
+            found, summary = verified(tmp_path, 1)
+        assert summary["records"] == 70
+        assert [one["code"] for one in found if one["path"].startswith("commitlog")] == ["CL-STALE"]
+    assert account.columned
 
 
 def test_keys_without_an_index() -> None:
