@@ -43,7 +43,7 @@ _LEADING_ZEROS = 3
 _BELIEVED = 64
 """last records of a run, the newest whole ones of which tell how old what follows may be"""
 
-_LOOK_BACK = 4 << 20
+LOOK_BACK = 4 << 20
 """bytes in front of where a scan began in which it looks for such records, if it has not met enough"""
 
 _LOOK_FURTHER = 8
@@ -485,7 +485,7 @@ class SegmentScan:
         """`_front`; those in front of where the scan began, or passed by their sums, are read."""
         start, end = self._unseen
         if len(self._front) < FRONT and start < end:
-            back = _LOOK_BACK
+            back = LOOK_BACK
             found = self._last_times(max(start, end - back), end)
             while len(found) < FRONT and back < end - start:  # large records
                 back *= _LOOK_FURTHER

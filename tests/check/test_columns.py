@@ -217,7 +217,7 @@ def test_how_old_large_records_of_a_block_are_is_known(
 ) -> None:
     """What is left of an earlier life is told by the last records in front of it, however large they are."""
     monkeypatch.setattr(sound, "BLOCK", 7)
-    monkeypatch.setattr("rmqtool.scan.segment._LOOK_BACK", 200)
+    monkeypatch.setattr("rmqtool.scan.segment.LOOK_BACK", 200)
     log = HandmadeLog(segment_size=1 << 18)
     for number in range(140):
         age = 0 if number < 70 else 100_000
