@@ -43,6 +43,9 @@ _LEADING_ZEROS = 3
 _BELIEVED = 64
 """last records of a run, the newest whole ones of which tell how old what follows may be"""
 
+_LEAST_LEFT = 8
+"""part of a window that must be left of one for records by their sums behind what has something to tell"""
+
 LOOK_BACK = 4 << 20
 """bytes in front of where a scan began in which it looks for such records, if it has not met enough"""
 
@@ -190,17 +193,19 @@ class SegmentScan:
 
     def _sounds(self, sums: Runs[Run] | None, position: int) -> Generator[Run, None, int]:
         """Records that `sums` takes from `position` on; where they end."""
-        while sums is not None and (found := self._sound(sums, position)) is not None:
+        need = self._ahead // _LEAST_LEFT
+        while sums is not None and (found := self._sound(sums, position, need)) is not None:
             position, self._timestamp, self._shift = found.end, found.last_time, 0
             self._front, self._unseen = [], (found.start, found.end)
             yield found
+            need = self._ahead if sums.cut else 0
         return position
 
-    def _sound(self, sums: Runs[Run], position: int) -> Run | None:
+    def _sound(self, sums: Runs[Run], position: int, need: int) -> Run | None:
         left = self._until - position
         if left <= 0:
             return None
-        window, origin = self._windows.at(position, min(self._ahead, left))
+        window, origin = self._windows.at(position, min(need, left))
         if not self._readable.whole:
             return None
         place = self._size, self._base, position + min(left, MOST_BYTES)
@@ -496,10 +501,10 @@ class SegmentScan:
     def _last_times(self, start: int, end: int) -> list[tuple[bool, Times]]:
         """Of the last records at their own places that begin in [start, end), as `_front` has them."""
         found: list[tuple[bool, Times]] = []
-        for run in self._frames(start, BATCH_ROWS):
+        for run in self._frames(start, BATCH_ROWS, until=end):
             rows = run.rows[run.rows[:, Field.POSITION] < end]
             found = [*found, *((True, one) for one in _times(rows[self._own(rows)][-FRONT:]))][-FRONT:]
-            if len(rows) < len(run.rows):
+            if run.rows[-1, Field.POSITION] + run.rows[-1, Field.STORE_SIZE] >= end:
                 break
         return found
 
@@ -520,8 +525,8 @@ class SegmentScan:
     def _count_records(self, position: int) -> int:
         return sum(len(run.rows) for run in self._frames(position, 1024))
 
-    def _frames(self, position: int, batch_rows: int) -> Iterator[Records]:
-        """All records from a position on, whatever their age."""
+    def _frames(self, position: int, batch_rows: int, until: int | None = None) -> Iterator[Records]:
+        """All records from a position on, whatever their age. until: behind which nothing is read ahead."""
         inner = SegmentScan(
             self._source,
             self._base,
@@ -531,6 +536,7 @@ class SegmentScan:
             batch_rows=batch_rows,
             kernels=self._kernels,
             stop=self._stop,
+            until=until,
         )
         return (event for event in inner if isinstance(event, Records))
 

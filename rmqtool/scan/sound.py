@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, DispatchColumn, Field, Place, Sum
+from rmqtool.scan.fields import (
+    ROW_WIDTH,
+    STATUS_WIDTH,
+    Check,
+    DispatchColumn,
+    Field,
+    Place,
+    Status,
+    Stop,
+    Sum,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -109,6 +119,11 @@ class Runs(ABC, Generic[Run]):
         self._resting = min((1 << self._failed) - 1, _MOST_PASSED)
         self._failed += 1
         return None
+
+    @property
+    def cut(self) -> bool:
+        """Whether the last run ended because a block did not fit into the window."""
+        return bool(self._status[Status.STOP] == Stop.NEED_MORE)
 
     @abstractmethod
     def _take(self, window: Bytes, start: int, origin: int, place: Ints) -> None:

@@ -23,8 +23,10 @@ from rmqtool.check.levels import Level
 from rmqtool.check.log_reading import CheckedLog, accounted_log
 from rmqtool.scan import sound
 from rmqtool.scan.events import Unreadable
-from rmqtool.scan.fields import OFF_BODY_CRC, DispatchColumn
+from rmqtool.scan.fields import OFF_BODY_CRC, OFF_MAGIC, DispatchColumn
 from rmqtool.scan.options import ReadOptions
+from rmqtool.store.access import Access
+from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
 from tests.check.test_sound import KERNELS, jumping_times, verified
 from tests.scan.conftest import compiled_kernels, python_kernels
@@ -232,6 +234,40 @@ def test_how_old_large_records_of_a_block_are_is_known(
         assert summary["records"] == 70
         assert [one["code"] for one in found if one["path"].startswith("commitlog")] == ["CL-STALE"]
     assert account.columned
+
+
+@pytest.mark.parametrize("apart", [10, 40, 72])
+def test_a_log_with_many_gaps_is_copied_no_oftener_for_blocks(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: int
+) -> None:
+    monkeypatch.setattr(sound, "BLOCK", 7)
+    monkeypatch.setattr("rmqtool.scan.reader.WINDOW_BYTES", 1 << 16)
+    (tmp_path / "commitlog").mkdir()
+
+    def gaps(data: bytearray, chance: np.random.Generator) -> None:
+        for number in range(int(chance.integers(1, apart)), SIZE // 300 - 1, apart):
+            data[number * 300 + OFF_MAGIC] ^= 1
+
+    write_harmed(whole, tmp_path, gaps, 0)
+    usual = PreadSource.window
+    asked: list[int] = []
+
+    def counted(self: PreadSource, offset: int, length: int) -> Any:
+        asked.append(length)
+        return usual(self, offset, length)
+
+    monkeypatch.setattr(PreadSource, "window", counted)
+    store = Store.open(tmp_path)
+    account = Accounting.of(store, python_kernels(), Level.DEFAULT)
+    found: list[tuple[int, int]] = []
+    for columned in (True, False):
+        monkeypatch.setattr(Accounting, "columned", columned)
+        asked.clear()
+        how = ReadOptions(Access("pread"))
+        events = [event for _, event in accounted_log(store.segments, how, account.kernels, account).events()]
+        found.append((sum(one.extent.records for one in events if isinstance(one, RunSummary)), sum(asked)))
+    assert found[0][0] == found[1][0]
+    assert found[0][1] <= 1.3 * found[1][1]
 
 
 def test_keys_without_an_index() -> None:
