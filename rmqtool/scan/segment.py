@@ -49,6 +49,9 @@ _LEAST_LEFT = 8
 LOOK_BACK = 4 << 20
 """bytes in front of where a scan began in which it looks for such records, if it has not met enough"""
 
+_NEAR = 1 << 16
+"""bytes that are read at once for the records right behind a gap"""
+
 _LOOK_FURTHER = 8
 """times as many where there are not enough in them, either"""
 
@@ -480,7 +483,7 @@ class SegmentScan:
             ahead.popleft()
         if not ahead or ahead[0][0] != place:
             ahead.clear()
-            self._runs_ahead = self._frames(place, BEHIND)
+            self._runs_ahead = self._frames(place, BEHIND, window_bytes=_NEAR)
         while len(ahead) < BEHIND and (run := next(self._runs_ahead, None)) is not None:
             positions, own = run.rows[:, Field.POSITION].tolist(), self._own(run.rows).tolist()
             ahead.extend(zip(positions, own, _times(run.rows), strict=True))
@@ -525,8 +528,10 @@ class SegmentScan:
     def _count_records(self, position: int) -> int:
         return sum(len(run.rows) for run in self._frames(position, 1024))
 
-    def _frames(self, position: int, batch_rows: int, until: int | None = None) -> Iterator[Records]:
-        """All records from a position on, whatever their age. until: behind which nothing is read ahead."""
+    def _frames(
+        self, position: int, batch_rows: int, until: int | None = None, window_bytes: int | None = None
+    ) -> Iterator[Records]:
+        """All records from a position on, whatever their age. until, window_bytes: as of the class."""
         inner = SegmentScan(
             self._source,
             self._base,
@@ -537,6 +542,7 @@ class SegmentScan:
             kernels=self._kernels,
             stop=self._stop,
             until=until,
+            window_bytes=window_bytes,
         )
         return (event for event in inner if isinstance(event, Records))
 
