@@ -151,7 +151,7 @@ def test_of_two_records_that_exclude_each_other_the_one_with_a_unit_is_right(kno
     runs = [Run(key, 0, 4, 0, 400, place, RECORD), *both, Run(key, 9, 20, 1100, 2200, 2300, 1200)]
     log = survey({key: runs}, [(place, 700), (900, 1100)])
     assert order_of(log).outliers == [both[1]]
-    order = order_of(log, told=lambda asked: {both[known].start} & {one.start for one in asked})
+    order = order_of(log, with_unit=lambda asked: {both[known].start} & {one.start for one in asked})
     assert order.outliers == [both[1 - known]]
 
 
