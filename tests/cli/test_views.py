@@ -291,9 +291,9 @@ def test_the_next_message_is_not_consumed(tmp_path):
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal(store, monkeypatch, width):
     """And what finds no room is said."""
-    from rmqtool.output import look
+    from rmqtool.output import text_style
 
-    monkeypatch.setattr(look, "terminal_size", lambda _stream: (width, 40))
+    monkeypatch.setattr(text_style, "terminal_size", lambda _stream: (width, 40))
     for words in (
         *([one, store] for one in COMMANDS),
         ["trace", store, "retry-dead"],
