@@ -65,7 +65,7 @@ _SPARE = 64
 
 
 class _Mapped:
-    """Index files and segments as the kernel is told of them, for as long as they are referenced.
+    """Index files and segments as the kernel knows them, for as long as they are referenced.
 
     current: the index file that is written. data: bytes of each segment, none where they are not at hand.
     """
