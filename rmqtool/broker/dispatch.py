@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.partitions import Placed
 
     Flags = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
@@ -138,6 +139,22 @@ class Dispatcher:
             self._set_batches(run, here, self._is_batch)
         if self._multi_dispatch is not MultiDispatch.NONE:
             self._multiply(run, here)
+
+    def take_placed(self, placed: Placed, records: int) -> None:
+        """For `by_place`, of so many single records (`Check.SINGLE`) those that want a unit.
+
+        Their topics have no batch queues, as far as `is_batch` knows.
+        """
+        self.dispatched += records
+        if len(self._partitions) + placed.columns.shape[1] > CHUNK_ROWS:
+            self.flush()
+        before = len(self._partitions)
+        for _ in self._partitions.take_placed(placed):
+            pass  # as above
+        if self._batches is not None:
+            here = slice(before, len(self._partitions))
+            bases, counts = self._batches
+            bases[here], counts[here] = self._partitions.columns[DispatchColumn.SLOT, here], 1
 
     def _lead_where_stated(self, run: Records, here: slice) -> None:
         columns = self._partitions.columns[:, here]

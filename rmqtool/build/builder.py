@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.broker.dispatch import dispatcher_by_place, wants_unit
 from rmqtool.build.queues import Queues, QueueSink
+from rmqtool.build.run import Making, Run
 from rmqtool.scan.fields import Field, Issue
 from rmqtool.store.names import names_directory
 
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from rmqtool.broker.index_files import IndexFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.run import Run
+    from rmqtool.build.run import PlacedRun
     from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.partitions import Placed
 
     Key = tuple[str, int]
 
@@ -59,6 +61,9 @@ class QueueBuilder:
     ) -> None:
         self.queues = Queues(rules, files, kernels)
         self._sink: QueueSink = self.queues if sink is None else sink
+        self.levels = rules.levels
+        self.takes_placed = not rules.batch_topics
+        """whether runs may come by `take_placed`: what a batch topic has, its records must tell"""
         self._wanted = wanted
         self._judged: dict[Key, bool] = {}
         self._dispatcher = dispatcher_by_place(self._append, rules, kernels)
@@ -83,6 +88,10 @@ class QueueBuilder:
         if ill.any():
             self._nameless += int(wants_unit(run.rows[ill]).sum())
         self._dispatcher.take(run, base)
+
+    def take_placed(self, placed: Placed, records: int) -> None:
+        """As `take`, of single records that have nothing to tell, see `Dispatcher.take_placed`."""
+        self._dispatcher.take_placed(placed, records)
 
     def damage(self, length: int) -> None:
         """So many bytes of the log in front of what comes next could not be read as records.
@@ -121,12 +130,22 @@ class Builder:
         self.elsewhere = 0
         """records that state another physical offset than that at which they lie, where units lead"""
 
-    def take(self, run: Run) -> None:
-        """A run of records, of `run.run_of`."""
+    def making(self, kernels: Kernels, jobs: int) -> Making:
+        """How this wants its runs."""
+        queues, keyed = self.queues, self.index is not None
+        if queues is None:
+            return Making(kernels, keyed, placed=True, jobs=jobs)
+        return Making(kernels, keyed, queues.takes_placed, queues.levels, jobs)
+
+    def take(self, run: Run | PlacedRun) -> None:
+        """A run of records, of `run.RunMaker`."""
         self.records += len(run.offsets)
-        self.elsewhere += run.elsewhere
-        if self.queues is not None:
-            self.queues.take(run.records, run.base)
+        if isinstance(run, Run):
+            self.elsewhere += run.elsewhere
+            if self.queues is not None:
+                self.queues.take(run.records, run.base)
+        elif self.queues is not None:
+            self.queues.take_placed(run.placed, len(run.offsets))
         if self.index is not None:
             self.index.put(run.hashes, run.owners, run.offsets, run.times)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.build.run import Run, run_of
+from rmqtool.build.run import PlacedRun, Run
 from rmqtool.scan.events import Gap, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import CrcState, Field
 from rmqtool.scan.reader import Expired, LogReader
@@ -78,15 +77,8 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: Rea
     anomalies = LogAnomalies()
     chosen = [one for one in segments if segments.by_base(one.base) is one]
     missing = {hole.end: hole for hole in segments.holes()}
-    keyed, copied = builder.index is not None, how.jobs > 1
-    reader = LogReader(
-        segments,
-        how,
-        kernels,
-        lambda segment: partial(run_of, base=segment.base, kernels=kernels, keyed=keyed, copied=copied),
-        chosen,
-        batch_rows=BATCH_ROWS,
-    )
+    making = builder.making(kernels, how.jobs)
+    reader = LogReader(segments, how, kernels, making, chosen, batch_rows=BATCH_ROWS, mapped=making.placed)
     current = None
     for segment, event in reader.events():
         if segment is not current:
@@ -101,11 +93,11 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: Rea
 
 
 def _record(
-    anomalies: LogAnomalies, builder: Builder, segment: Segment, event: Run | Event | Expired
+    anomalies: LogAnomalies, builder: Builder, segment: Segment, event: Run | PlacedRun | Event | Expired
 ) -> None:
-    if isinstance(event, Run):
+    if isinstance(event, Run | PlacedRun):
         builder.take(event)
-        if event.bad_bodies:
+        if isinstance(event, Run) and event.bad_bodies:
             _record_bodies(anomalies, segment, event.records)
         return
     if isinstance(event, Expired):

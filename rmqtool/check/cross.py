@@ -18,7 +18,7 @@ from rmqtool.check.queue_files import place_of
 from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.fields import DispatchColumn, Stretch
-from rmqtool.scan.partitions import MergedPartitions
+from rmqtool.scan.partitions import PartitionColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +63,7 @@ class CrossCheck:
         self.kernels = kernels.dispatch
         self.stretched = stretched
         room, width = (_STRETCHES, len(Stretch)) if stretched else (CHUNK_ROWS, len(DispatchColumn))
-        self._partitions = MergedPartitions(kernels, room, width)
+        self._partitions = PartitionColumns(kernels, room, width)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.further = FurtherCheck(queues)
         self.numbers = QueueNumbers()
@@ -72,7 +72,7 @@ class CrossCheck:
 
     def take(self, placed: Placed) -> Iterator[Finding]:
         """A run of records as `Partitions.placed` has it, or `StretchedPartitions.placed`."""
-        for _ in self._partitions.take(placed):
+        for _ in self._partitions.take_placed(placed):
             yield from self._compare()
 
     def close(self) -> Iterator[Finding]:

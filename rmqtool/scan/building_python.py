@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.commitlog import SysFlag
 from formats.consumequeue import Unit
 from formats.index import Item
-from formats.properties import INNER_MULTI_QUEUE_OFFSET
+from formats.properties import INNER_MULTI_QUEUE_OFFSET, INNER_PREFIX
 from rmqtool.scan.fields import AppendState, CrcState, DispatchColumn, Field, IndexHeaderState
 from rmqtool.scan.index import ITEM
 from rmqtool.scan.units import UNIT
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     Int32s = npt.NDArray[np.int32]
 
 _MOST_SECONDS = (1 << 31) - 1
-_LIST = b"\x02" + INNER_MULTI_QUEUE_OFFSET.encode()
 
 
 def append_units(
@@ -106,7 +106,20 @@ def places_and_times(rows: Ints, base: int, offsets: Ints, times: Ints) -> tuple
 
 def feeds_further_queues(buf: Bytes, origin: int, rows: Ints) -> bool:
     """See `kernels.building.feeds_further_queues`."""
+    return _has_property(buf, origin, rows, INNER_MULTI_QUEUE_OFFSET)
+
+
+def are_single(buf: Bytes, origin: int, rows: Ints) -> bool:
+    """See `kernels.building.are_single`."""
+    if (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)).any():
+        return False
+    return not _has_property(buf, origin, rows, INNER_PREFIX)
+
+
+def _has_property(buf: Bytes, origin: int, rows: Ints, name: str) -> bool:
+    """Whether some record has a property whose name begins so."""
+    begin = b"\x02" + name.encode()
     for start, length in rows[:, [Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH]].tolist():
-        if length > 0 and _LIST in b"\x02" + buf[start - origin : start - origin + length].tobytes():
+        if length > 0 and begin in b"\x02" + buf[start - origin : start - origin + length].tobytes():
             return True
     return False

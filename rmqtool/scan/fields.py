@@ -119,6 +119,8 @@ class Check(IntFlag):
     CONTENT = 4
     """with TEXT: what no reader of records needs to know and a verification tells (`Issue.SYS_FLAG`, …)"""
     VERIFY = 7
+    SINGLE = 8
+    """for `kernels.sound`, with TEXT: a record that is not one message of one queue has something to tell"""
 
 
 class Stop(IntEnum):

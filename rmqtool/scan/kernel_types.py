@@ -41,6 +41,8 @@ class Building(Protocol):
 
     def feeds_further_queues(self, buf: Bytes, origin: int, rows: Ints) -> bool: ...
 
+    def are_single(self, buf: Bytes, origin: int, rows: Ints) -> bool: ...
+
 
 class Carve(Protocol):
     """Records at any byte of any file."""

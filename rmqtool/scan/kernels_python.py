@@ -120,13 +120,15 @@ def _is_sound(  # noqa: PLR0913, PLR0917 - as the compiled one
     sums: Ints,
 ) -> bool:
     file_size, base, limit = place.tolist()
-    walk(buf, at, origin, file_size, base, checks, rows, status)
+    walk(buf, at, origin, file_size, base, checks & Check.VERIFY, rows, status)
     count, position, stop = status[: Status.STOP + 1].tolist()
     if count < len(rows) or stop != Stop.ROWS_FULL or position > limit:
         return False
     odd, even = dispatch.outline(rows, most)
     apart = abs(int(rows[0, Field.STORE_TIMESTAMP]) - int(sums[Sum.LAST_TIME]))
-    return not odd and bool(even) and (not sums[Sum.RECORDS] or apart <= most)
+    if odd or not even or (sums[Sum.RECORDS] and apart > most):
+        return False
+    return not checks & Check.SINGLE or building.are_single(buf, origin, rows)
 
 
 def _add(taken: Ints, sums: Ints) -> None:

@@ -12,7 +12,7 @@ from formats.java import java_utf8_decode
 from formats.properties import decode
 from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import DispatchColumn, Field, Issue, QueueKeyColumn, Stretch
+from rmqtool.scan.fields import ROW_WIDTH, DispatchColumn, Field, Issue, QueueKeyColumn, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ _NOWHERE = np.empty(0, np.int64)
 class PartitionColumns:
     """Up to `room` records that want a unit, in columns (`fields.DispatchColumn`), or stretches of them.
 
-    `keys` are the topics and queue numbers seen so far, by partition. width: `len(DispatchColumn)` or that of
-    `Stretch`.
+    They were placed elsewhere, by one `Partitions` after the other. `keys` are the topics and queue numbers
+    seen so far, by partition. width: `len(DispatchColumn)` or that of `Stretch`.
     """
 
     def __init__(self, kernels: Kernels, room: int, width: int = len(DispatchColumn)) -> None:
@@ -43,6 +43,11 @@ class PartitionColumns:
         self._order = np.empty(room, np.int64)
         self.columns: Ints = np.empty((width, room), np.int64)
         self.keys: list[Key] = []
+        self._numbers: dict[Key, int] = {}
+        """partitions by key, of those that `take_placed` knows"""
+        self._theirs: list[Key] = []
+        self._own = np.empty(0, np.int64)
+        """partition here, by partition of `_theirs`"""
 
     def __len__(self) -> int:
         return int(self._counts[2])
@@ -50,6 +55,40 @@ class PartitionColumns:
     def clear(self) -> None:
         """Makes room; partitions stay."""
         self._counts[2] = 0
+
+    def take_placed(self, placed: Placed) -> Iterator[None]:
+        """Adds what another `Partitions` has placed; yields where the columns are full, for a `clear`."""
+        own = self._partitions_for(placed.keys)
+        start, end = 0, placed.columns.shape[1]
+        while start < end:
+            filled = len(self)
+            count = min(self.columns.shape[1] - filled, end - start)
+            part = self.columns[:, filled : filled + count]
+            part[:] = placed.columns[:, start : start + count]
+            part[DispatchColumn.PARTITION] = own[part[DispatchColumn.PARTITION]]
+            self._counts[2] = filled + count
+            start += count
+            if len(self) == self.columns.shape[1]:
+                yield
+
+    def _partitions_for(self, keys: list[Key]) -> Ints:
+        if keys is not self._theirs:
+            self._theirs, self._own = keys, np.empty(0, np.int64)
+        if new := keys[len(self._own) :]:
+            self._number()
+            if added := [key for key in dict.fromkeys(new) if key not in self._numbers]:
+                self._add(added)
+                self._number()
+            self._own = np.concatenate([self._own, [self._numbers[key] for key in new]])
+        return self._own
+
+    def _number(self) -> None:
+        for number in range(len(self._numbers), len(self.keys)):
+            self._numbers[self.keys[number]] = number
+
+    def _add(self, keys: list[Key]) -> None:
+        """New partitions."""
+        self.keys += keys
 
     def groups(self) -> Iterator[tuple[Key, Ints]]:
         """Topic and queue, and the places of its records in `columns`, in log order."""
@@ -70,46 +109,8 @@ class Placed:
     keys: list[Key]
 
 
-class MergedPartitions(PartitionColumns):
-    """Takes what was placed elsewhere, by one `Partitions` after the other."""
-
-    def __init__(self, kernels: Kernels, room: int, width: int = len(DispatchColumn)) -> None:
-        super().__init__(kernels, room, width)
-        self._known: dict[Key, int] = {}
-        self._theirs: list[Key] = []
-        self._own = np.empty(0, np.int64)
-        """partition here, by partition of `_theirs`"""
-
-    def take(self, placed: Placed) -> Iterator[None]:
-        """Adds records; yields where the columns are full, for a `clear`."""
-        own = self._partitions_for(placed.keys)
-        start, end = 0, placed.columns.shape[1]
-        while start < end:
-            filled = len(self)
-            count = min(self.columns.shape[1] - filled, end - start)
-            part = self.columns[:, filled : filled + count]
-            part[:] = placed.columns[:, start : start + count]
-            part[DispatchColumn.PARTITION] = own[part[DispatchColumn.PARTITION]]
-            self._counts[2] = filled + count
-            start += count
-            if len(self) == self.columns.shape[1]:
-                yield
-
-    def _partitions_for(self, keys: list[Key]) -> Ints:
-        if keys is not self._theirs:
-            self._theirs, self._own = keys, np.empty(0, np.int64)
-        new = keys[len(self._own) :]
-        if new:
-            for key in new:
-                if key not in self._known:
-                    self._known[key] = len(self.keys)
-                    self.keys.append(key)
-            self._own = np.concatenate([self._own, [self._known[key] for key in new]])
-        return self._own
-
-
 class Partitions(PartitionColumns):
-    """Places records of a log in columns.
+    """Places records of a log in columns itself.
 
     Prepared and rolled back records want no unit (`CommitLogDispatcherBuildConsumeQueue#dispatch`). levels:
     delays of the broker (`parse_delay_levels`), its defaults when not given. any_topic: topics that are not
@@ -184,6 +185,25 @@ class Partitions(PartitionColumns):
         parts.append(self.columns[:, : len(self)].copy())
         self.clear()
         return Placed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), self.keys)
+
+    def _add(self, keys: list[Key]) -> None:
+        """Those that the kernel is to know, too, by a record of each."""
+        names = [topic.encode() for topic, _ in keys]
+        rows = np.zeros((len(keys), ROW_WIDTH), np.int64)
+        rows[:, Field.QUEUE_ID] = [queue_id for _, queue_id in keys]
+        rows[:, Field.TOPIC_LENGTH] = lengths = [len(name) for name in names]
+        rows[:, Field.TOPIC_POSITION] = np.cumsum(lengths) - lengths
+        window = np.frombuffer(b"".join(names) + b"\0", np.uint8)  # not empty where the names are
+        columns, start = np.empty((self.width, len(keys)), np.int64), 0
+        while True:
+            counts = np.append(self._counts[:2], start)
+            start = self._kernels.place(window, 0, rows, start, 0, self.state()[0], counts, columns)
+            self._counts[:2] = counts[:2]
+            if start == len(rows):
+                break
+            self._name_new_partitions()
+            self._grow()
+        self._name_new_partitions()
 
     def _name_new_partitions(self) -> None:
         for row in self._partitions[len(self.keys) : self._counts[0]].tolist():

@@ -31,9 +31,18 @@ def kernel_modules() -> list[ModuleType]:
 
 
 def build(
-    store: Store, rules: FileRules, out: Path, kernels: ModuleType = kernels_python, jobs: int = 1
+    store: Store,
+    rules: FileRules,
+    out: Path,
+    kernels: ModuleType = kernels_python,
+    jobs: int = 1,
+    *,
+    one_by_one: bool = False,
 ) -> tuple[Builder, LogAnomalies]:
-    """What a store's log gives for topics that are there, into the directory `out`, which is made."""
+    """What a store's log gives for topics that are there, into the directory `out`, which is made.
+
+    one_by_one: no run comes by its queues.
+    """
     out.mkdir()
     files = DerivedFiles(out)
     index = IndexFiles(rules, files, kernels, IndexNames().next_name)
@@ -41,7 +50,10 @@ def build(
     def wanted(topic: str, _: int) -> bool:
         return is_somebodys(store.topics, topic)
 
-    builder = Builder(QueueBuilder(rules, files, kernels, wanted), index)
+    queues = QueueBuilder(rules, files, kernels, wanted)
+    if one_by_one:
+        queues.takes_placed = False
+    builder = Builder(queues, index)
     return builder, build_log(store.segments, builder, kernels, ReadOptions(jobs=jobs))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from fixtures.builder import HandmadeLog
 from formats.consumequeue import PRE_BLANK
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from rmqtool.broker.file_rules import FileRules
+from rmqtool.build.builder import QueueBuilder
 from rmqtool.scan.multi import MultiDispatch
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.layout import Store
@@ -155,3 +158,56 @@ def test_both_kernels_write_the_same(golden: Callable[[str], Any], tmp_path: Pat
         build(store, RULES, tmp_path / str(number), kernels)
         outs.append(files_of(tmp_path / str(number)))
     assert same(outs[0], outs[-1]) == []
+
+
+@KERNELS
+@pytest.mark.parametrize(("jobs", "seed"), [(1, 0), (2, 1)])
+def test_runs_by_queues_build_what_their_records_do(
+    kernels: ModuleType, jobs: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transactions, delays, lists of queues, batches, bad bodies and damage among messages of 300 queues."""
+    choose = random.Random(seed)
+    log = HandmadeLog(segment_size=1 << 17)
+    odd = dict(zip(choose.sample(range(4000), 10), 2 * list(range(5)), strict=True))
+    for number in range(4000):
+        place = {"queue_id": number % 300} if number > 700 else {"queue_id": number % 3}
+        properties = {"KEYS": f"k{number} k{number // 2}", "TAGS": f"Tag{number % 4}"}
+        topic = f"Topic{number % 5}"
+        if number % 11 == 0:
+            place["sys_flag"] = choose.choice([0, 4, 8, 12])
+        if number % 13 == 0:
+            topic, properties["DELAY"] = "SCHEDULE_TOPIC_XXXX", "3"
+        match odd.get(number):
+            case 0:
+                place["body_crc"] = 7
+            case 1:
+                properties |= {INNER_MULTI_DISPATCH: "%LMQ%a,%LMQ%b", INNER_MULTI_QUEUE_OFFSET: f"{number},3"}
+            case 2:
+                place["sys_flag"] = 0x80
+                properties |= {INNER_BASE: str(number), INNER_NUM: "3"}
+            case 3:
+                place["physical_offset"] = 5
+            case 4:
+                log.put_raw(b"damage")
+        log.put(topic, b"body", properties, **place)
+    log.write(tmp_path / "store" / "commitlog")
+    rules = replace(RULES, multi_dispatch=MultiDispatch.USER_TOPICS, plain_topics=frozenset({"Topic1"}))
+    store = Store.open(tmp_path / "store")
+    wanted, heard = build(store, rules, tmp_path / "wanted", kernels, jobs, one_by_one=True)
+    taken: list[int] = []
+    take = QueueBuilder.take_placed
+
+    def watched(self: QueueBuilder, placed: Any, records: int) -> None:
+        taken.append(records)
+        take(self, placed, records)
+
+    monkeypatch.setattr(QueueBuilder, "take_placed", watched)
+    builder, found = build(store, rules, tmp_path / "found", kernels, jobs)
+    assert sum(taken) > 500
+    assert same(files_of(tmp_path / "wanted"), files_of(tmp_path / "found")) == []
+    assert found == heard
+    assert (builder.records, builder.elsewhere) == (wanted.records, wanted.elsewhere)
+    assert builder.queues is not None
+    assert wanted.queues is not None
+    assert builder.queues.left == wanted.queues.left
+    assert builder.queues.queues.built() == wanted.queues.queues.built()

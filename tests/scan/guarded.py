@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MAGIC = MESSAGE_MAGIC_CODES[0].to_bytes(4, "big", signed=True)
 KERNELS = {
-    "building": {"append_units", "put_keys", "feeds_further_queues"},
+    "building": {"append_units", "put_keys", "feeds_further_queues", "are_single"},
     "carve": {"carve"},
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
     "encoding": {"encode", "prepare_rows"},
@@ -195,6 +195,7 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     keys, owners = np.zeros(200, np.int32), np.zeros(200, np.int32)
     kernels.hashes.key_hashes(buffer, 0, rows, 0, keys, owners)
     kernels.building.feeds_further_queues(buffer, 0, rows)
+    kernels.building.are_single(buffer, 0, rows)
     known = np.zeros((8, len(QueueKeyColumn)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
     columns = np.zeros((len(DispatchColumn), 64), np.int64)
     kernels.dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)

@@ -91,6 +91,36 @@ def test_any_number_of_queues(module: ModuleType) -> None:
     assert partitions_of(module, records, 4096) == expected(records)
 
 
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("room", [5, 4096])
+def test_what_was_placed_elsewhere_is_taken_in_its_order(module: ModuleType, room: int) -> None:
+    """By two that place, each with keys of its own; what is taken from a run goes to the same partitions."""
+    kernels = compiled_kernels() if module is compiled else python_kernels()
+    records = [(f"T{number % 700 // 3}{'x' * 90}", number % 7, 1, b"t", 0, 0) for number in range(1400)]
+    run, others = run_of(records), [Partitions(kernels, 64), Partitions(kernels, 2048)]
+    partitions = Partitions(kernels, room)
+    found: list[tuple[Any, ...]] = []
+
+    def empty() -> None:
+        columns = partitions.columns[:, : len(partitions)]
+        for column in columns.T.tolist():
+            key = partitions.keys[column[DispatchColumn.PARTITION]]
+            found.append((key, *column[DispatchColumn.SLOT : DispatchColumn.OWNER]))
+        partitions.clear()
+
+    for start in range(0, len(records), 100):
+        part = Records(run.rows[start : start + 100], run.window, ORIGIN)
+        number = start // 100 % 3
+        taken = partitions.take(part, BASE) if number == 2 else None
+        if taken is None:
+            taken = partitions.take_placed(others[number].placed(part, BASE))
+        for _ in taken:
+            empty()
+    empty()
+    assert found == expected(records)
+    assert len(set(partitions.keys)) == len(partitions.keys)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(RECORD, max_size=30), st.sampled_from([2, 100]), st.integers(1, 9))
 def test_stretches_are_the_records_of_each_queue(records: list[Any], room: int, at_once: int) -> None:

@@ -42,6 +42,7 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "put_keys": Signature(((INTS, INTS), (LONGS, LONGS), NUMBER, NUMBER, LONGS, INTS, BYTES), 1),
         "places_and_times": Signature((TABLE, NUMBER, LONGS, LONGS), 2),
         "feeds_further_queues": Signature((BYTES, NUMBER, TABLE), 1, truth=True),
+        "are_single": Signature((BYTES, NUMBER, TABLE), 1, truth=True),
     },
     "carve": {
         "carve": Signature((*_SCAN, NUMBER, NUMBER, NUMBER, TABLE, LONGS)),

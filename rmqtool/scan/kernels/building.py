@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from formats.commitlog import SysFlag
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
-from formats.properties import INNER_MULTI_QUEUE_OFFSET, PROPERTY_SEPARATOR
+from formats.properties import INNER_MULTI_QUEUE_OFFSET, INNER_PREFIX, PROPERTY_SEPARATOR
 from rmqtool.scan.fields import AppendState, Field, IndexHeaderState
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
@@ -19,6 +20,7 @@ from rmqtool.scan.kernels.constants import (
     PROPERTIES_POSITION,
     STORE_TIMESTAMP,
     STORED_OFFSET,
+    SYS_FLAG,
 )
 from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
 from rmqtool.scan.kernels.hashes import AHEAD, slot_of
@@ -47,6 +49,8 @@ ITEM_TIME = offset_of(Item, "time_diff")
 ITEM_PREV = offset_of(Item, "prev")
 MOST_SECONDS = (1 << 31) - 1
 LIST = np.frombuffer(INNER_MULTI_QUEUE_OFFSET.encode(), np.uint8)
+INNER = np.frombuffer(INNER_PREFIX.encode(), np.uint8)
+INNER_BATCH = int(SysFlag.INNER_BATCH)
 SEPARATOR = np.uint8(PROPERTY_SEPARATOR)
 ONE = np.uint64(1)
 NONE = np.uint64(0)
@@ -179,35 +183,51 @@ def places_and_times(rows, base, offsets, times):
 
 
 @kernel(forceinline=True)
-def _begins_with_list(address, length):
+def _begins_with(address, length, name):
     i = 0
-    while i < min(LIST.size, length) and u8(address + i) == LIST[i]:
+    while i < min(name.size, length) and u8(address + i) == name[i]:
         i += 1
-    return i == LIST.size
+    return i == name.size
+
+
+@kernel(forceinline=True)
+def _has_property(buf, origin, row, name):
+    """Whether a record has a property whose name begins so."""
+    at = buf.ctypes.data - origin + row[PROPERTIES_POSITION]
+    behind = buf.ctypes.data + buf.size
+    length = row[PROPERTIES_LENGTH]
+    follows = ONE  # bit 0: the first byte of this block begins a name
+    for i in range(0, length, 64):
+        if behind - at - i >= 64:
+            begin = (equal64(at + i, SEPARATOR) << ONE | follows) & equal64(at + i, name[0])
+            follows = np.uint64(u8(at + i + 63) == SEPARATOR)
+        else:
+            begin = NONE
+            for k in range(min(64, length - i)):
+                byte = u8(at + i + k)
+                begin |= np.uint64(follows != NONE and byte == name[0]) << np.uint64(k)
+                follows = np.uint64(byte == SEPARATOR)
+        while begin != NONE:
+            place = i + np.int64(trailing_zeros(begin))
+            if _begins_with(at + place, length - place, name):
+                return True
+            begin &= begin - ONE
+    return False
 
 
 @kernel()
 def feeds_further_queues(buf, origin, rows):
     """Whether some record has a property whose name begins with INNER_MULTI_QUEUE_OFFSET."""
-    base = buf.ctypes.data - origin
-    behind = buf.ctypes.data + buf.size
-    for r in range(rows.shape[0]):
-        length = rows[r, PROPERTIES_LENGTH]
-        at = base + rows[r, PROPERTIES_POSITION]
-        follows = ONE  # bit 0: the first byte of this block begins a name
-        for i in range(0, length, 64):
-            if behind - at - i >= 64:
-                begin = (equal64(at + i, SEPARATOR) << ONE | follows) & equal64(at + i, LIST[0])
-                follows = np.uint64(u8(at + i + 63) == SEPARATOR)
-            else:
-                begin = NONE
-                for k in range(min(64, length - i)):
-                    byte = u8(at + i + k)
-                    begin |= np.uint64(follows != NONE and byte == LIST[0]) << np.uint64(k)
-                    follows = np.uint64(byte == SEPARATOR)
-            while begin != NONE:
-                place = i + np.int64(trailing_zeros(begin))
-                if _begins_with_list(at + place, length - place):
-                    return True
-                begin &= begin - ONE
+    for r in range(rows.shape[0]):  # noqa: SIM110 - numba has no generators
+        if _has_property(buf, origin, rows[r], LIST):
+            return True
     return False
+
+
+@kernel()
+def are_single(buf, origin, rows):
+    """Whether each record is one message of one queue: no inner batch, nothing that names further places."""
+    for r in range(rows.shape[0]):
+        if rows[r, SYS_FLAG] & INNER_BATCH != 0 or _has_property(buf, origin, rows[r], INNER):
+            return False
+    return True

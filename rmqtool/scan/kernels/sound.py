@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from rmqtool.scan.fields import DispatchColumn, Place, Sum
+from rmqtool.scan.kernels.building import are_single
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.constants import POSITION, ROWS_FULL, STORE_SIZE, STORE_TIMESTAMP
+from rmqtool.scan.kernels.constants import (
+    CHECK_SINGLE,
+    CHECK_VERIFY,
+    POSITION,
+    ROWS_FULL,
+    STORE_SIZE,
+    STORE_TIMESTAMP,
+)
 from rmqtool.scan.kernels.dispatch import outline, stretch
 from rmqtool.scan.kernels.dispatch import place as put_columns
 from rmqtool.scan.kernels.hashes import first_in_sieve, key_hashes, keyed
@@ -31,12 +39,14 @@ def _is_sound(buf, at, origin, place, checks, most, rows, status, sums):
     place: file size, physical offset of the segment's first byte, position behind which no record is taken.
     A store timestamp that is not as it should be (`outline`, with `most`) is something to tell.
     """
-    walk(buf, at, origin, place[0], place[1], checks, rows, status)
+    walk(buf, at, origin, place[0], place[1], checks & CHECK_VERIFY, rows, status)
     if status[0] < rows.shape[0] or status[2] != ROWS_FULL or status[1] > place[2]:
         return False
     odd, even = outline(rows, most)
     apart = rows[0, STORE_TIMESTAMP] - sums[LAST_TIME]
-    return odd == 0 and even and (sums[RECORDS] == 0 or -most <= apart <= most)
+    if odd != 0 or not even or (sums[RECORDS] != 0 and not -most <= apart <= most):
+        return False
+    return checks & CHECK_SINGLE == 0 or are_single(buf, origin, rows)
 
 
 @kernel()
