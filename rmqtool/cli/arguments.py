@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 import typer.core
 
-from rmqtool.cli.filters import BODY_FORMS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+
+BODY_FORMS = frozenset({"auto", "utf8", "gbk", "hex", "base64", "none"})
+"""values of --body, see `filters.BodyOptions`"""
 
 DRAWN = "-"
 """what --plot means by itself: on the screen"""

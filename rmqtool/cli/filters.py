@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rmqtool.cli.context import Context
     from rmqtool.query.subscription import Subscription
 
-BODY_FORMS = ("auto", "utf8", "gbk", "hex", "base64", "none")
 REDACTABLE = ("body", "keys", "hosts", "properties")
 
 _PANEL = "Filters"

@@ -267,7 +267,8 @@ class MappedKeys:
         np.cumsum(np.fromiter(map(len, texts), np.int64, count + 1), out=asked[len(head) : rows - count])
         asked[text:].view(np.uint8)[: len(raw)] = np.frombuffer(raw, np.uint8)
         used = self._lookup.look_up(asked)
-        found = asked[rows : rows + used * _WIDTH].reshape(-1, _WIDTH).tolist()
+        # lists of columns: one for each row would be counted by the garbage collector
+        found = zip(*asked[rows : rows + used * _WIDTH].reshape(-1, _WIDTH).T.tolist(), strict=True)
         messages = [StoredMessage(bytes(mapped.data[row][start:stop])) for row, start, stop in found]
         if not mapped.whole(int(asked[LookupRequest.ENDED])) or faults.total() != mapped.faults:
             self._copy()

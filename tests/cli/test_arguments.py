@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
 import pytest
 
-from rmqtool.cli.arguments import split_arguments
+from rmqtool.cli.arguments import BODY_FORMS, split_arguments
+from rmqtool.cli.filters import BodyOptions
 from rmqtool.cli.main import run
 
 OPTIONS = {"--limit": True, "-n": True, "--json": False, "-q": False, "-f": False, "--body": True}
@@ -86,3 +89,8 @@ def test_store_from_environment_or_configuration(
     config.write_text("brokerName=a\n")
     assert run([echo, "-", "--format", "raw", "--store-config", str(config)]) == 2
     assert run([echo, "-", "--format", "raw", "--store-config", str(tmp_path / "absent")]) == 2
+
+
+def test_forms_of_bodies_are_those_of_the_option() -> None:
+    forms, _ = get_args(get_type_hints(BodyOptions)["body"])
+    assert set(get_args(forms)) == BODY_FORMS
