@@ -85,7 +85,7 @@ class Causes:
             self._note(one, cause or one.code)
             yield one if cause is None else replace(one, caused_by=cause)
 
-    def settled(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+    def deferred(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The findings of a pass over the log; those that its last records may explain come last."""
         held: list[Finding] = []
         for one in findings:

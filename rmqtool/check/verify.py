@@ -75,7 +75,7 @@ class Verification:
     causes: Causes = field(default_factory=Causes)
     not_copied: NotCopied = field(init=False)
     index_check: IndexCheck | None = None
-    elsewhere: Callable[[SegmentSet], Iterator[LogEvent]] | None = None
+    external_reader: Callable[[SegmentSet], Iterator[LogEvent]] | None = None
     """gives what was read of the log elsewhere, in place of reading it"""
     _started: float = field(default_factory=time.monotonic)
 
@@ -127,14 +127,14 @@ class Verification:
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
                 bare = not any(one.files for one in (*queues.values(), *batches.values()))
                 cross = CrossCheck(
-                    queues, batches, extensions, kernels, stretched=bare and self.elsewhere is None
+                    queues, batches, extensions, kernels, stretched=bare and self.external_reader is None
                 )
                 index = self.index_check = IndexCheck(
                     store, kernels, self.access, until, not_copied=self.not_copied
                 )
                 yield from self.layout()
                 self.covered.phase = Phase.LOG
-                yield from self.causes.settled(self._log(kernels, cross, index))
+                yield from self.causes.deferred(self._log(kernels, cross, index))
                 yield from cross.close()
                 self.covered.phase = Phase.QUEUES
                 yield from self._queues(cross, files)
@@ -227,8 +227,8 @@ class Verification:
 
     def _read(self, kernels: Kernels, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
         """The log as it was read elsewhere, or as it is read here."""
-        if self.elsewhere is not None:
-            return self.elsewhere(self.store.segments)
+        if self.external_reader is not None:
+            return self.external_reader(self.store.segments)
         usual = Accounting.of(self.store, kernels, self.level, self.compared_until)
         account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
         return accounted_log(self.store.segments, self.reading, kernels, account).events()

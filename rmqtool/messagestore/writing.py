@@ -84,7 +84,7 @@ class Writer:
         if isinstance(appended, Ack):
             return appended
         queue_id, record, place = appended
-        status = self._settled(record, place.end) if self._waits else PutStatus.PUT_OK
+        status = self._flushed(record, place.end) if self._waits else PutStatus.PUT_OK
         self._statistics.put(1, began)
         return self._ack(message, queue_id, record, place, status)
 
@@ -134,7 +134,7 @@ class Writer:
         record, uniq_keys = self._maker.inner_batch(given)
         place = self._appender.append(first.topic, queue_id, record)
         self._dispatching.wake()
-        status = self._settled(record, place.end) if self._waits else PutStatus.PUT_OK
+        status = self._flushed(record, place.end) if self._waits else PutStatus.PUT_OK
         self._statistics.put(len(given), began)
         slot, physical, host = place.queue_offset, place.physical_offset, record.store_host
         return [
@@ -211,14 +211,14 @@ class Writer:
             return None
         physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which)
         stored = int((physical >= 0).sum())
-        status = self._settled_to(self._appender.end_of(batch.keys)) if stored else PutStatus.PUT_OK
+        status = self._flushed_to(self._appender.end_of(batch.keys)) if stored else PutStatus.PUT_OK
         self._statistics.put(stored, began)
         acks = acks_of(given, batch, physical, status, self._maker.host)
         for number in np.flatnonzero(physical < 0).tolist():
             acks[number] = self._failed(given[number], failed, why)
         return acks
 
-    def _settled_to(self, end: int) -> PutStatus:
+    def _flushed_to(self, end: int) -> PutStatus:
         """Waits for what puts wait for; 0: for nothing, what is in memory only."""
         return self._acknowledging.wait(end) if self._waits and end else PutStatus.PUT_OK
 
@@ -246,7 +246,7 @@ class Writer:
             physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which)
             done.append((batch, physical, failed.value))
         end = max((self._appender.end_of(batch.keys) for batch, _, _ in done), default=0)
-        status = self._settled_to(end)
+        status = self._flushed_to(end)
         self._statistics.put(sum(int((physical >= 0).sum()) for _, physical, _ in done), began)
         answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
         return pa.Table.from_batches(answers, ANSWER)
@@ -322,7 +322,7 @@ class Writer:
         ends = [place.end for place in places if isinstance(place, Place)]
         if any(ends):
             self._dispatching.wake()
-        status = self._settled_to(max(ends, default=0))
+        status = self._flushed_to(max(ends, default=0))
         self._statistics.put(len(ends), began)
         return [
             self._ack(message, queue_id, record, place, status)
@@ -374,8 +374,8 @@ class Writer:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
         return message.queue_id
 
-    def _settled(self, record: Prepared, end: int) -> PutStatus:
-        """As `_settled_to`; for a message that does not wait in the background."""
+    def _flushed(self, record: Prepared, end: int) -> PutStatus:
+        """As `_flushed_to`; for a message that does not wait in the background."""
         if not end:
             return PutStatus.PUT_OK
         if record.waits:

@@ -101,6 +101,8 @@ class Check:
             yield None
             return
         store = store.with_segments(SegmentSet(self.segments))
-        run = Verification(store, ReadOptions.of(store), self.level, elsewhere=partial(opened, found=found))
+        run = Verification(
+            store, ReadOptions.of(store), self.level, external_reader=partial(opened, found=found)
+        )
         rows = [one.row() for one in run.findings()]
         yield rows, run.summary()

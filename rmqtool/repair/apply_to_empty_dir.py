@@ -60,7 +60,7 @@ def apply_to_empty_dir(
             editor.run(planned.edits)
             editor.finish()
             same_inputs(store, planned)
-            made.settle()
+            made.set_owner_and_mode()
             disk.sync_directory(made.here)
             made.sync_name()
     except (OSError, StoreIOError) as error:

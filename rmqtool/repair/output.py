@@ -23,8 +23,8 @@ class Output:
     """A directory, new or empty, held. A context manager: what is in it goes when it ends with an error.
 
     path: resolved. here: into it, for steps of a disk. left: after an error, what became of it, in words.
-    Until `settle`, or what the caller gives it, it is this user's alone, a directory that was there before
-    too. Raises `UsageError` as `way_to`, and where something lies in it.
+    Until `set_owner_and_mode`, or what the caller gives it, it is this user's alone, a directory that was
+    there before too. Raises `UsageError` as `way_to`, and where something lies in it.
     """
 
     def __init__(self, disk: Disk, path: str, option: str) -> None:
@@ -61,7 +61,7 @@ class Output:
             self._foreign = True
             raise UsageError(f"{self._option} {escape_name(self._given)}: exists and is not empty")
 
-    def settle(self) -> None:
+    def set_owner_and_mode(self) -> None:
         """The mode of a new directory, or owner and mode that it had: for one that gets no others."""
         if self._before is None:
             self._held[-1].show()
@@ -91,7 +91,7 @@ class Output:
                 os.rmdir(os.path.basename(top.path), dir_fd=self._held[-2].descriptor)
                 self.left = f"the unfinished {shown} was removed"
             else:
-                self.settle()
+                self.set_owner_and_mode()
                 self.left = f"what was written into {shown} was removed"
         except OSError:
             self.left = f"{shown} is unfinished: remove it"

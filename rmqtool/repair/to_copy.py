@@ -18,7 +18,7 @@ from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import Evidence
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
-from rmqtool.repair.tree import copy_tree, settle, tree_of
+from rmqtool.repair.tree import copy_tree, set_directory_facts, tree_of
 from rmqtool.store.holding import refuse_if_held
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name, unescape_name
@@ -126,7 +126,7 @@ def apply_to_copy(
             _still_the_same(store, planned)
             refuse_if_held(store.root)
             # inner directories first: none is its owner's before all is in it, and the root is the last
-            settle(disk, [one for one in copy.tree.directories if one[1]], output.here)
+            set_directory_facts(disk, [one for one in copy.tree.directories if one[1]], output.here)
             disk.sync_directory(output.here)
             remove_marker(disk, os.path.join(output.here, "commitlog", NAME))
             _finish_directories(store, copy, output.here, disk)
@@ -169,7 +169,7 @@ def _finish_directories(store: Store, copy: CopyPlan, target: str, disk: Disk) -
     if not os.path.isdir(InStore(store).of("commitlog")) and not os.listdir(commitlog):
         disk.remove_directory(commitlog)
     # the marker's going has changed their times
-    settle(disk, [one for one in copy.tree.directories if one[1] in {"", "commitlog"}], target)
+    set_directory_facts(disk, [one for one in copy.tree.directories if one[1] in {"", "commitlog"}], target)
 
 
 def _still_the_same(store: Store, planned: Planned) -> None:

@@ -139,9 +139,10 @@ class _Walk:
 
 
 def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], object] | None = None) -> None:
-    """Copies into the existing directory `target`; owners and times of directories come with `settle`.
+    """Copies into the existing directory `target`.
 
-    Before, nobody else may change what is in them.
+    Owners and times of directories come with `set_directory_facts`; before, nobody else may change what is in
+    them.
     """
     for _, path in tree.directories:
         place = os.path.join(target, path)
@@ -155,7 +156,7 @@ def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], obje
         copy_file(disk, one.location, place, advance)
 
 
-def settle(disk: Disk, directories: Sequence[tuple[str, str]], target: str) -> None:
+def set_directory_facts(disk: Disk, directories: Sequence[tuple[str, str]], target: str) -> None:
     """Owners and times of `Tree.directories` or some of them, the inner ones first, all synced."""
     for location, path in reversed(directories):
         place = os.path.join(target, path)

@@ -86,4 +86,4 @@ def share_the_pass(run: Verification, found: SegmentMap, taken: Callable[[RunSha
                 yield segment, event
         found.close()
 
-    run.elsewhere = events
+    run.external_reader = events

@@ -91,7 +91,7 @@ class Checking:
                 raise StoreIOError(f"transaction {half.transaction_id} is not moved: {error}") from error
             if isinstance(found, NotAppendedError):
                 raise StoreIOError(f"transaction {half.transaction_id} is not moved: {found}")
-            self._transactions.settle(half)
+            self._transactions.delete_half(half)
 
     def _ask(self, listener: Listener, half: Half) -> None:
         try:

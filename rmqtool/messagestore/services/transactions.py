@@ -65,9 +65,9 @@ class Transactions:
         """halves that were prepared here and lie behind what is read of their queue"""
         self._half_at = self._op_at = -1
         """up to where the queues are read, -1 in front of that"""
-        self._settled: list[int] = []
+        self._deleted: list[int] = []
         """halves without an op message yet, by queue offset"""
-        self._settled_since = 0.0
+        self._deleted_since = 0.0
         self._batched = engine.since(_BATCHED)
 
     # ---- halves
@@ -157,7 +157,7 @@ class Transactions:
         with self.lock:
             self._ending.discard(half.queue_offset)
             if ack.physical_offset >= 0:
-                self.settle(half)
+                self.delete_half(half)
             else:
                 self._add(half)
         return ack
@@ -168,7 +168,7 @@ class Transactions:
         Its op message waits for no others: nothing else tells of it behind a crash.
         """
         with self.lock:
-            self.settle(self.find(transaction_id))
+            self.delete_half(self.find(transaction_id))
             self.write_ops()
 
     def message(self, half: Half) -> StoredMessage:
@@ -205,13 +205,13 @@ class Transactions:
             status = PutStatus.FLUSH_DISK_TIMEOUT
         return Ack(status, *target, slot, physical, uniq_key, copy[2].store_host)
 
-    def settle(self, half: Half) -> None:
+    def delete_half(self, half: Half) -> None:
         """A half is done with: an op message says so, now or with others soon. Raises `StoreIOError`."""
         self._remove(half.queue_offset)
-        if not self._settled:
-            self._settled_since = time.monotonic()
-        self._settled.append(half.queue_offset)
-        size = sum(len(str(one)) + 1 for one in self._settled)
+        if not self._deleted:
+            self._deleted_since = time.monotonic()
+        self._deleted.append(half.queue_offset)
+        size = sum(len(str(one)) + 1 for one in self._deleted)
         interval = self._engine.settings.op_batch_interval
         if not self._batched or interval <= 0 or size > self._engine.settings.op_message_size:
             self.write_ops()
@@ -219,21 +219,21 @@ class Transactions:
     def write_ops(self, *, older_than: float = 0.0) -> None:
         """Writes op messages for what has waited for one so many seconds. Raises `StoreIOError`."""
         with self.lock:
-            if not self._settled or time.monotonic() - self._settled_since < older_than:
+            if not self._deleted or time.monotonic() - self._deleted_since < older_than:
                 return
             most = self._engine.settings.op_message_size
-            while self._settled:
+            while self._deleted:
                 count, size = 0, 0
-                while count < len(self._settled) and (not count or (self._batched and size < most)):
-                    size += len(str(self._settled[count])) + 1
+                while count < len(self._deleted) and (not count or (self._batched and size < most)):
+                    size += len(str(self._deleted[count])) + 1
                     count += 1
-                some = self._settled[:count]
+                some = self._deleted[:count]
                 text = "".join(f"{one}," for one in some) if self._batched else str(some[0])
                 op = Message(OP_HALF_TOPIC, text.encode(), queue_id=0, tags=OP_REMOVE_TAG)
                 ack = self._engine.writer.put(op, AppendContext())
                 if ack.physical_offset < 0:
                     raise StoreIOError(f"no op message could be written: {ack.message}")
-                del self._settled[:count]
+                del self._deleted[:count]
                 if ack.queue_offset == self._op_at:
                     self._op_at += 1  # it tells nothing new
 
@@ -261,7 +261,7 @@ class Transactions:
             if message.tags == OP_REMOVE_TAG:
                 for offset in half_offsets(message.body):
                     self._remove(offset)
-        for offset in self._settled:
+        for offset in self._deleted:
             self._remove(offset)
         if first and not self._engine.clean:
             self._settle_committed()
@@ -270,7 +270,7 @@ class Transactions:
         """A half that was put back for a check takes the place of the one before, with an op or without."""
         if not _PUT_BACK.isdisjoint(message.properties):
             for offset in list(self._by_id.get(half.transaction_id, ())):
-                self.settle(self._open[offset])
+                self.delete_half(self._open[offset])
         self._add(half)
 
     def _settle_committed(self) -> None:
@@ -283,7 +283,7 @@ class Transactions:
             done = committed_halves(self._engine, halves, self._most_level)
             for half in part:
                 if half.physical_offset in done:
-                    self.settle(half)
+                    self.delete_half(half)
         self.write_ops()
 
     def committed(self, topic: str) -> int:

@@ -114,7 +114,7 @@ class ShuffleJoin:
         picked = self._near(places, self._comparing(), PROBES)
         take(self.sums, picked.notes)
         lost = picked.rows.where(f.col("kind") >= Kind.MISSING)
-        self._lost = self._settled(lost, "store", "physical_offset")
+        self._lost = self._candidates(lost, "store", "physical_offset")
         self._count(self._lost)
 
     def _compared(self, asking: Sequence[_IndexOf]) -> list[DataFrame]:
@@ -134,9 +134,9 @@ class ShuffleJoin:
         found = _kept(found.select("store", f.col("unit").alias("file"), "physical_offset").distinct())
         picked = self._near(found.select("store", "physical_offset").distinct(), self._comparing(), PROBES)
         take(self.sums, picked.notes)
-        settled = self._settled(picked.rows, "store", "physical_offset")
-        self._count(settled if self._lost is None else _once(settled, self._lost))
-        misdirected = settled.where(
+        candidates = self._candidates(picked.rows, "store", "physical_offset")
+        self._count(candidates if self._lost is None else _once(candidates, self._lost))
+        misdirected = candidates.where(
             (f.col("kind") == Kind.MISDIRECTED) | (f.col("kind") < Kind.MISSING) & ~f.col("hit")
         ).select("store", "physical_offset", "kind")
         self._note_other_keys(misdirected.where(f.col("kind") < Kind.MISSING))
@@ -151,7 +151,7 @@ class ShuffleJoin:
         for one in asking:
             own = {shown: error for (path, shown), error in errors.items() if path == one.path}
             self.sums[one.path].add(one.outcome(own, self.asked.window))
-        return [settled]
+        return [candidates]
 
     def _note_other_keys(self, misdirected: DataFrame) -> None:
         """Records to which items lead and that have no key with the code of one of these."""
@@ -183,11 +183,11 @@ class ShuffleJoin:
         scan(made, self._task(ScanTask), self.stores, self.options, self.sums)
         if not made.frames:
             return []
-        settled = self._settled(made.rows, "store", "segment", "unit", "physical_offset")
-        self._count(settled)
-        return [settled]
+        candidates = self._candidates(made.rows, "store", "segment", "unit", "physical_offset")
+        self._count(candidates)
+        return [candidates]
 
-    def _settled(self, rows: DataFrame, *record: str) -> DataFrame:
+    def _candidates(self, rows: DataFrame, *record: str) -> DataFrame:
         """A row a record that is a candidate: whether a key has a wanted code, and which keys are wanted."""
         from pyspark.sql import functions as f
 
@@ -205,7 +205,7 @@ class ShuffleJoin:
             )
         )
 
-    def _count(self, settled: DataFrame) -> None:
+    def _count(self, candidates: DataFrame) -> None:
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
@@ -214,10 +214,10 @@ class ShuffleJoin:
         compared = f.col("kind") < Kind.BEYOND
         foreign = compared & (f.size("matched_keys") == 0)
         sums = [f.count_if(one) for one in (compared, foreign, absent, misdirected)]
-        for number, *counts in settled.groupBy("store").agg(*sums).collect():
+        for number, *counts in candidates.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing", "missing_inside")
             self.sums[self._paths[number]].add(dict(zip(names, counts, strict=True)))
-        lost = settled.where(absent).select("store", "kind", "physical_offset").distinct()
+        lost = candidates.where(absent).select("store", "kind", "physical_offset").distinct()
         order = Window.partitionBy("store", "kind").orderBy("physical_offset")
         first = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
         for number, kind, offset in first.select("store", "kind", "physical_offset").collect():
@@ -226,12 +226,12 @@ class ShuffleJoin:
             if kind == Kind.MISDIRECTED:
                 found.inside.add(offset)
 
-    def _fetched(self, settled: Sequence[DataFrame]) -> Made:
+    def _fetched(self, candidates: Sequence[DataFrame]) -> Made:
         from pyspark.sql import functions as f
 
         matches = [
             one.where(f.size("matched_keys") > 0).select("store", "physical_offset", "matched_keys")
-            for one in settled
+            for one in candidates
         ]
         if not matches:
             return Made(self.session, hits_schema(self.asked))
@@ -262,13 +262,15 @@ class ShuffleJoin:
         return made
 
 
-def _once(settled: DataFrame, lost: DataFrame) -> DataFrame:
+def _once(candidates: DataFrame, lost: DataFrame) -> DataFrame:
     """Without the places of no record that are in `lost`."""
     from pyspark.sql import functions as f
 
     absent = f.col("kind") >= Kind.MISSING
     place = ["store", "physical_offset"]
-    return settled.where(~absent).union(settled.where(absent).join(lost.select(*place), place, "left_anti"))
+    return candidates.where(~absent).union(
+        candidates.where(absent).join(lost.select(*place), place, "left_anti")
+    )
 
 
 @dataclass

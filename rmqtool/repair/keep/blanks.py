@@ -56,7 +56,7 @@ class _Votes:
         return self.gap + (self.open if in_time else 0) > self.against
 
 
-def settle(survey: Survey) -> None:
+def drop_behind_blanks(survey: Survey) -> None:
     """Takes records behind real blanks out of the survey; where a blank lies, it is a hole already."""
     for _, group in groupby(survey.doubts, key=lambda one: one.placed.base):
         doubts = list(group)

@@ -54,7 +54,7 @@ class Ahead:
     records whose units lie behind blank ones, for which the log has no room, and how many these are.
     unproven: by queue the physical offset from which on nothing tells places: records may state more than
     these, and nothing says how many of those that they skip at a hole, or in front of the log, had units.
-    skipped: by queue where that may be, until `settle` gets what was there.
+    skipped: by queue where that may be, until `set_unproven` gets what was there.
     """
 
     by_queue: dict[QueueKey, tuple[list[int], list[int]]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Ahead:
         at = np.maximum(np.searchsorted(np.array(starts, np.int64), offsets, "right") - 1, 0)
         return np.array(found, np.int64)[at]
 
-    def settle(self, proven: Mapping[QueueKey, Collection[int]]) -> None:
+    def set_unproven(self, proven: Mapping[QueueKey, Collection[int]]) -> None:
         """What is unproven. proven: positions of each queue that units or records in holes had."""
         for key, skipped in self.skipped.items():
             there = sorted(proven.get(key, ()))

@@ -38,7 +38,7 @@ class Gap:
     lowest: list[int] = field(default_factory=list)
     """the lowest slot pointed at from each place in `pointed` on"""
 
-    def settle(self) -> None:
+    def find_lowest(self) -> None:
         """Call it when all of `pointed` is known."""
         self.lowest = list(accumulate((slot for _, slot in reversed(self.pointed)), min))[::-1]
 
@@ -102,7 +102,7 @@ class OpenGaps:
         self._held: list[tuple[int, int, Gap]] = []
         self._holds = 0
         for gap in self._coming:
-            gap.settle()
+            gap.find_lowest()
 
     def at(self, start: int, queue_id: int) -> Iterator[Further]:
         """The next positions that queues miss here and nothing points at, in turn from question to question.

@@ -198,7 +198,7 @@ class LogRepair:
                 if hole.start < end:
                     made.repaired += self._filled(hole, claims.frames[number], layouts[number], end, filling)
             _leave_blank(made, multi_dispatch.without())
-            ahead.settle(multi_dispatch.proven)
+            ahead.set_unproven(multi_dispatch.proven)
         made.repaired += _torn(survey, made)
         self._clear_tail(made)
         return made

@@ -18,7 +18,7 @@ from rmqtool.broker.consume_queue import LARGEST_SLOT
 from rmqtool.broker.dispatch import Dispatcher, dispatcher_by_place
 from rmqtool.broker.refused_rows import without_number
 from rmqtool.errors import RmqtoolError
-from rmqtool.repair.keep.blanks import settle
+from rmqtool.repair.keep.blanks import drop_behind_blanks
 from rmqtool.repair.keep.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined, text_of
 from rmqtool.repair.keep.overlay import OverlaySource
 from rmqtool.repair.keep.torn import with_whole_properties
@@ -113,7 +113,7 @@ class Surveyor:
         self._dispatch_rest()
         self._dispatcher.flush()
         self._survey.batches |= self._dispatcher.batch_topics
-        settle(self._survey)
+        drop_behind_blanks(self._survey)
         self._survey.holes = joined(self._survey.holes)
         return self._survey
 

@@ -110,4 +110,4 @@ def findings_of(
                 see(segment, event.starts if isinstance(event, RunSummary) else None)
             yield segment, event
 
-    yield from Verification(store, reading, elsewhere=watched).findings()
+    yield from Verification(store, reading, external_reader=watched).findings()
