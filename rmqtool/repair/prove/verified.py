@@ -37,7 +37,7 @@ _MOST = 10_000
 class Errors:
     """What a verification calls an error. listed: by what it is about; by_code: how many of each.
 
-    spoiled: bytes of queues, by directory, that are not as brokers write them. Units of a light queue in
+    damaged: bytes of queues, by directory, that are not as brokers write them. Units of a light queue in
     front of the place that their records state are: 5.x gives such offsets to records without a unit
     (`LmqDispatch#updateLmqOffsets`).
     """
@@ -61,7 +61,7 @@ class Errors:
             about = one.code, one.path, one.position, one.physical_offset, one.part, one.queue_id
             self.listed[about] = one.path, f"{one.path or '.'}: {one.message} ({one.code})"
 
-    def spoils(self, file: StoreFile) -> bool:
+    def has_damage_in(self, file: StoreFile) -> bool:
         """Whether something was found in a queue file."""
         begin = file.base_offset or 0
         found = self.damaged.get(file.display_path.rpartition("/")[0], ())
