@@ -96,6 +96,8 @@ def main() -> None:
     gc.set_threshold(_COLLECTED, 10, 10)
     # pydantic, which typer and plans are built on, looks through all packages for plugins otherwise
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # NumPy's linear algebra, which nothing here asks for, starts a thread for each core and lets it spin
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = run(sys.argv[1:])
     _settle()
     if any(one.name == ABANDONED for one in threading.enumerate()):

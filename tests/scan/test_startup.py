@@ -189,6 +189,19 @@ def test_a_small_store_never_loads_the_compiler(store: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[] 0"
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
+def test_a_command_starts_no_threads_that_it_has_no_work_for(store: Path) -> None:
+    code = (
+        "import os, sys\nfrom contextlib import suppress\nfrom rmqtool.cli.main import main\n"
+        f"sys.argv = ['rmqtool', 'dump', {str(store)!r}, '--limit', '1', '--quiet', '--jobs', '1']\n"
+        "with suppress(SystemExit):\n    main()\n"
+        "print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = python(code, ROOT, environment)
+    assert done.stdout.splitlines()[-1] == "True 1"
+
+
 def test_a_large_file_with_little_in_it_is_small(store: Path) -> None:
     """A broker's segment has 1 GiB from the start; most of it is a hole."""
     with (store / "commitlog" / f"{0:020d}").open("r+b") as file:
