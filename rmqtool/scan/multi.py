@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from formats.java import java_parse_int, java_split
+from formats.java import java_parse_int, java_split, java_utf8_decode
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from rmqtool.scan.fields import Field, Issue
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
+    import pyarrow as pa
 
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
@@ -200,7 +201,17 @@ def _both(
     first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
     both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
     places = which[both].tolist()
-    return list(zip(places, first.take(both).to_pylist(), second.take(both).to_pylist(), strict=True))
+    return list(zip(places, _strings(first.take(both)), _strings(second.take(both)), strict=True))
+
+
+def _strings(values: pa.StringArray) -> list[str]:
+    """As Java decodes them: bytes of a file that changed after the scan may not be UTF-8."""
+    import pyarrow as pa
+
+    try:
+        return cast("list[str]", values.to_pylist())
+    except UnicodeDecodeError:
+        return [java_utf8_decode(raw)[0] for raw in values.cast(pa.binary()).to_pylist()]
 
 
 def _rows(

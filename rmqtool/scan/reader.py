@@ -1,8 +1,9 @@
 """The reader of a log: segments, and parts of large ones, side by side; what they hold in physical order.
 
 Bytes are copied where what is made of a run of records looks at them later: it must see what the scan saw,
-whatever happens to the file. With `mapped` nothing that is made holds bytes; it is made once more, of a copy,
-where some could not be read meanwhile (`ByteSource.had_fault`).
+whatever happens to the file. With `mapped` what is made holds no bytes, or a copy of them that may be newer
+than the rows; it is made once more, of a copy, where some could not be read meanwhile
+(`ByteSource.had_fault`).
 
 With several jobs a large segment is cut. A part begins at the first whole record at its own place behind a
 cut. That may lie in the body of another record, or behind the end of the data: so a part counts only if the

@@ -13,7 +13,9 @@ from fixtures.builder import HandmadeLog
 from formats.consumequeue import PRE_BLANK
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from rmqtool.broker.file_rules import FileRules
+from rmqtool.build import run
 from rmqtool.build.builder import QueueBuilder
+from rmqtool.scan.events import Records
 from rmqtool.scan.multi import MultiDispatch
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.layout import Store
@@ -211,3 +213,29 @@ def test_runs_by_queues_build_what_their_records_do(
     assert wanted.queues is not None
     assert builder.queues.left == wanted.queues.left
     assert builder.queues.queues.built() == wanted.queues.queues.built()
+
+
+@KERNELS
+def test_bytes_may_change_between_the_scan_and_the_copy(
+    kernels: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a mapped log; lists of queues that are no longer UTF-8 are decoded as Java does."""
+    log = HandmadeLog()
+    for number in range(3):
+        lists = {INNER_MULTI_DISPATCH: "%LMQ%a,%LMQ%b", INNER_MULTI_QUEUE_OFFSET: f"{number},{number}"}
+        log.put("TopicTest", b"body", lists)
+    log.write(tmp_path / "store" / "commitlog")
+
+    def overwritten(records: Records) -> Records:
+        window = np.frombuffer(records.window.tobytes().replace(b"%LMQ%a", b"%LMQ%\xff"), np.uint8)
+        return Records(records.rows.copy(), window, records.origin)
+
+    monkeypatch.setattr(run, "_copy", overwritten)
+    rules = replace(RULES, multi_dispatch=MultiDispatch.USER_TOPICS)
+    builder, _ = build(Store.open(tmp_path / "store"), rules, tmp_path / "out", kernels)
+    assert builder.records == 3
+    assert {path.split("/")[1] for path in files_of(tmp_path / "out", "consumequeue")} == {
+        "TopicTest",
+        "%LMQ%\ufffd",
+        "%LMQ%b",
+    }
