@@ -13,10 +13,11 @@ from fixtures.builder import HandmadeLog
 from formats.consumequeue import PRE_BLANK
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from rmqtool.broker.file_rules import FileRules
-from rmqtool.build import run
 from rmqtool.build.builder import QueueBuilder
+from rmqtool.build.files import DerivedFiles
 from rmqtool.scan.events import Records
 from rmqtool.scan.multi import MultiDispatch
+from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of, kernel_modules, same
@@ -216,26 +217,19 @@ def test_runs_by_queues_build_what_their_records_do(
 
 
 @KERNELS
-def test_bytes_may_change_between_the_scan_and_the_copy(
-    kernels: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_may_change_between_the_scan_and_the_copy(kernels: ModuleType, tmp_path: Path) -> None:
     """Of a mapped log; lists of queues that are no longer UTF-8 are decoded as Java does."""
     log = HandmadeLog()
     for number in range(3):
         lists = {INNER_MULTI_DISPATCH: "%LMQ%a,%LMQ%b", INNER_MULTI_QUEUE_OFFSET: f"{number},{number}"}
         log.put("TopicTest", b"body", lists)
     log.write(tmp_path / "store" / "commitlog")
-
-    def overwritten(records: Records) -> Records:
-        window = np.frombuffer(records.window.tobytes().replace(b"%LMQ%a", b"%LMQ%\xff"), np.uint8)
-        return Records(records.rows.copy(), window, records.origin)
-
-    monkeypatch.setattr(run, "_copy", overwritten)
+    (tmp_path / "out").mkdir()
     rules = replace(RULES, multi_dispatch=MultiDispatch.USER_TOPICS)
-    builder, _ = build(Store.open(tmp_path / "store"), rules, tmp_path / "out", kernels)
-    assert builder.records == 3
-    assert {path.split("/")[1] for path in files_of(tmp_path / "out", "consumequeue")} == {
-        "TopicTest",
-        "%LMQ%\ufffd",
-        "%LMQ%b",
-    }
+    queues = QueueBuilder(rules, DerivedFiles(tmp_path / "out"), kernels)
+    with Store.open(tmp_path / "store").segments[0].open() as source:
+        (run,) = (one for one in SegmentScan(source, 0, kernels=kernels) if isinstance(one, Records))
+        window = np.frombuffer(run.window.tobytes().replace(b"%LMQ%a", b"%LMQ%\xff"), np.uint8)
+        queues.take(Records(run.rows, window, run.origin), 0)
+        queues.flush()
+    assert {topic for topic, _ in queues.queues.built()} == {"TopicTest", "%LMQ%\ufffd", "%LMQ%b"}
