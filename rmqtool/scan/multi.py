@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LMQ_PREFIX = "%LMQ%"
 _EXEMPT = ("%RETRY%", "rmq_sys_")
 _SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+_PLAIN = "^[0-9]{1,18}(,[0-9]{1,18})*$"
+"""lists of offsets that nothing is odd about"""
 
 
 class MultiDispatch(StrEnum):
@@ -72,31 +74,103 @@ def extra_rows(
     topics: of each record, as index into `topic_names`. lmq: `enableLmq`, by which a queue with LMQ's prefix
     has the number 0 and not that of its record.
     """
-    if rule is MultiDispatch.NONE:
-        return _rows([], [], [], [])
-    exempt = np.array([is_exempt(name, rule) for name in topic_names], np.bool_)
-    records: list[int] = []
-    names: list[str] = []
-    ids: list[int] = []
-    slots: list[int] = []
-    unlisted = stuck = 0
-    lists = _both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
-    for index, queues, offsets in lists:
-        places = further_places(queues, offsets, int(run.rows[index, Field.QUEUE_ID]), lmq=lmq)
+    found = _Units(run, rule, lmq=lmq)
+    if rule is not MultiDispatch.NONE:
+        exempt = np.array([is_exempt(name, rule) for name in topic_names], np.bool_)
+        found.add(*_both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels))
+    return found.rows()
+
+
+class _Units:
+    """Collects what `extra_rows` answers: lists of plain numbers in columns, others one by one."""
+
+    def __init__(self, run: Records, rule: MultiDispatch, *, lmq: bool) -> None:
+        self._queue_ids, self._rule, self._lmq = run.rows[:, Field.QUEUE_ID], rule, lmq
+        self._codes: dict[str, int] = {}
+        """of names of queues"""
+        self._parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+        """records, codes of names, queue ids, slots"""
+        self._unlisted = self._stuck = 0
+
+    def add(self, records: Ints, queues: pa.StringArray, offsets: pa.StringArray) -> None:
+        """Records with their two lists."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        raw = offsets.cast(pa.binary())
+        plain = pc.match_substring_regex(raw, _PLAIN).to_numpy(zero_copy_only=False)
+        places = np.flatnonzero(plain)
+        if len(places):
+            self._add_plain(records[places], queues.take(places), pc.split_pattern(raw.take(places), ","))
+        odd = np.flatnonzero(~plain)
+        if len(odd):
+            texts = zip(_strings(queues.take(odd)), _strings(offsets.take(odd)), strict=True)
+            for record, (names, numbers) in zip(records[odd].tolist(), texts, strict=True):
+                self._add_odd(record, names, numbers)
+
+    def _add_plain(self, records: Ints, queues: pa.StringArray, numbers: pa.ListArray) -> None:
+        """Records whose offsets are numbers alone; names are looked at once for each list of queues."""
+        import pyarrow as pa
+
+        encoded = queues.dictionary_encode()
+        of_record = encoded.indices.to_numpy()
+        lists = [java_split(one, ",") if one.strip() else None for one in _strings(encoded.dictionary)]
+        lengths = np.array([-1 if one is None else len(one) for one in lists], np.int64)
+        names = [name for one in lists for name in one or ()]
+        codes = np.array([self._codes.setdefault(name, len(self._codes)) for name in names], np.int64)
+        numbered = np.array([takes_number(name, lmq=self._lmq) for name in names], np.bool_)
+        wanted = np.array([self._wants(name) for name in names], np.bool_)
+        given = np.diff(numbers.offsets.to_numpy())
+        listed = lengths[of_record] == given
+        self._unlisted += int((~listed & (lengths[of_record] >= 0)).sum())
+        chosen, counts = of_record[listed], given[listed].astype(np.int64)
+        ends = np.cumsum(counts)
+        starts = (np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0))[chosen]
+        at = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
+        slots = numbers.filter(pa.array(listed)).flatten().cast(pa.string()).cast(pa.int64()).to_numpy()
+        owners = np.repeat(records[listed], counts)
+        queue_ids = np.where(numbered[at], self._queue_ids[owners], 0)
+        kept = wanted[at]
+        self._parts.append((owners[kept], codes[at][kept], queue_ids[kept], slots[kept]))
+
+    def _add_odd(self, record: int, queues: str, offsets: str) -> None:
+        places = further_places(queues, offsets, int(self._queue_ids[record]), lmq=self._lmq)
         if places is None:
-            unlisted += 1
-            continue
-        for name, number, slot in places:
-            if rule is MultiDispatch.USER_TOPICS and "/" in name:
-                continue
-            if slot is None:
-                stuck += 1
-                continue
-            records.append(index)
-            names.append(name)
-            ids.append(number)
-            slots.append(slot)
-    return _rows(records, names, ids, slots, unlisted, stuck)
+            self._unlisted += 1
+            return
+        wanted = [one for one in places if self._wants(one[0])]
+        units = [
+            (record, self._codes.setdefault(name, len(self._codes)), number, slot)
+            for name, number, slot in wanted
+            if slot is not None
+        ]
+        self._stuck += len(wanted) - len(units)
+        records, codes, queue_ids, slots = np.array(units, np.int64).reshape(-1, 4).T
+        self._parts.append((records, codes, queue_ids, slots))
+
+    def _wants(self, name: str) -> bool:
+        return self._rule is not MultiDispatch.USER_TOPICS or "/" not in name
+
+    def rows(self) -> ExtraRows:
+        """All of them, in the order of the records."""
+        nothing = np.empty(0, np.int64)
+        records, codes, queue_ids, slots = (
+            np.concatenate([nothing, *(part[column] for part in self._parts)]) for column in range(4)
+        )
+        order = np.argsort(records, kind="stable")
+        by_code = list(self._codes)
+        named = sorted(np.unique(codes).tolist(), key=by_code.__getitem__)
+        ranks = np.zeros(len(by_code), np.int64)
+        ranks[named] = np.arange(len(named))
+        return ExtraRows(
+            records[order],
+            [by_code[code] for code in named],
+            ranks[codes[order]],
+            queue_ids[order],
+            slots[order],
+            self._unlisted,
+            self._stuck,
+        )
 
 
 def further_places(
@@ -134,7 +208,7 @@ def slots_in(key: tuple[str, int], queues: str | None, offsets: str | None, queu
 
 def unlisted(run: Records, name: str, kernels: Kernels) -> list[int]:
     """Positions of records that name a queue in lists that differ in length, so that they feed none."""
-    lists = _both(
+    lists = _texts(
         run, np.ones(len(run.rows), np.bool_), INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels
     )
     return [
@@ -151,7 +225,7 @@ def uncounted(run: Records, kernels: Kernels, *, lmq: bool) -> Iterator[tuple[in
     a light one is empty, and Java drops it where it is the last.
     """
     every = np.ones(len(run.rows), np.bool_)
-    for index, queues, offsets in _both(run, every, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels):
+    for index, queues, offsets in _texts(run, every, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels):
         queue_id = int(run.rows[index, Field.QUEUE_ID])
         if further_places(queues, offsets, queue_id, lmq=lmq) is not None:
             continue
@@ -175,7 +249,7 @@ def inner_batches(
 ) -> tuple[Ints, Ints]:
     """INNER_BASE and INNER_NUM of the wanted records that have both; `bases` and `counts` for the others."""
     bases = bases.copy()
-    for index, base, number in _both(run, wanted, INNER_BASE, INNER_NUM, kernels):
+    for index, base, number in _texts(run, wanted, INNER_BASE, INNER_NUM, kernels):
         # recovery has refused records whose numbers are none
         bases[index], counts[index] = java_parse_int(base, 64) or 0, java_parse_int(number, 16) or 0
     return bases, counts
@@ -183,8 +257,8 @@ def inner_batches(
 
 def _both(
     run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: Kernels
-) -> list[tuple[int, str, str]]:
-    """(index, value, value) of the wanted records that have both properties."""
+) -> tuple[Ints, pa.StringArray, pa.StringArray]:
+    """Indexes of the wanted records that have both properties, and the values of these."""
     import pyarrow.compute as pc
 
     from rmqtool.scan.maps import property_maps
@@ -200,8 +274,15 @@ def _both(
     ).column
     first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
     both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
-    places = which[both].tolist()
-    return list(zip(places, _strings(first.take(both)), _strings(second.take(both)), strict=True))
+    return which[both], first.take(both), second.take(both)
+
+
+def _texts(
+    run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: Kernels
+) -> Iterator[tuple[int, str, str]]:
+    """As `_both`, one record after the other."""
+    which, first, second = _both(run, wanted, one, other, kernels)
+    return zip(which.tolist(), _strings(first), _strings(second), strict=True)
 
 
 def _strings(values: pa.StringArray) -> list[str]:
@@ -212,24 +293,3 @@ def _strings(values: pa.StringArray) -> list[str]:
         return cast("list[str]", values.to_pylist())
     except UnicodeDecodeError:
         return [java_utf8_decode(raw)[0] for raw in values.cast(pa.binary()).to_pylist()]
-
-
-def _rows(
-    records: list[int],
-    names: list[str],
-    ids: list[int],
-    slots: list[int],
-    unlisted: int = 0,
-    stuck: int = 0,
-) -> ExtraRows:
-    distinct = sorted(set(names))
-    places = {name: place for place, name in enumerate(distinct)}
-    return ExtraRows(
-        np.array(records, np.int64),
-        distinct,
-        np.array([places[name] for name in names], np.int64),
-        np.array(ids, np.int64),
-        np.array(slots, np.int64),
-        unlisted,
-        stuck,
-    )
