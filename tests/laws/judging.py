@@ -328,9 +328,15 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
 
 
 def _blocked(made: Compound, done: Result) -> bool:
-    """Whether a directory is meant to be mounted or moved away first, and is none indeed."""
-    found = re.search(r": (\S+) is not a directory: move it away, or mount", done.stderr)
-    return done.exit_code == 1 and found is not None and not (made.root / found[1]).is_dir()
+    """Whether something is meant to be mounted or moved away first, and is no directory or file indeed."""
+    if done.exit_code != 1:
+        return False
+    if found := re.search(r": (\S+) is not a directory: move it away, or mount", done.stderr):
+        return not (made.root / found[1]).is_dir()
+    found = re.search(
+        r": (\S+): symbolic link that leads nowhere: .*, where a segment belongs: mount", done.stderr
+    )
+    return found is not None and not (made.root / found[1]).exists()
 
 
 def _remains(summary: dict[str, Any]) -> list[str]:
