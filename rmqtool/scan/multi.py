@@ -208,13 +208,10 @@ def slots_in(key: tuple[str, int], queues: str | None, offsets: str | None, queu
 
 def unlisted(run: Records, name: str, kernels: Kernels) -> list[int]:
     """Positions of records that name a queue in lists that differ in length, so that they feed none."""
-    lists = _texts(
-        run, np.ones(len(run.rows), np.bool_), INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels
-    )
     return [
         int(run.rows[index, Field.POSITION])
-        for index, queues, offsets in lists
-        if further_places(queues, offsets, 0, lmq=True) is None and name in java_split(queues, ",")
+        for index, queues, _ in _uneven(run, kernels)
+        if name in java_split(queues, ",")
     ]
 
 
@@ -224,14 +221,28 @@ def uncounted(run: Records, kernels: Kernels, *, lmq: bool) -> Iterator[tuple[in
     They feed none, and 5.x has counted them in each (`MultiDispatchUtils`): the offset of a queue that is not
     a light one is empty, and Java drops it where it is the last.
     """
-    every = np.ones(len(run.rows), np.bool_)
-    for index, queues, offsets in _texts(run, every, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels):
+    for index, queues, offsets in _uneven(run, kernels):
         queue_id = int(run.rows[index, Field.QUEUE_ID])
-        if further_places(queues, offsets, queue_id, lmq=lmq) is not None:
-            continue
         for name, number in zip(java_split(queues, ","), java_split(offsets, ","), strict=False):
             if (slot := java_parse_int(number, 64)) is not None:
                 yield index, name, queue_id if takes_number(name, lmq=lmq) else 0, slot
+
+
+def _uneven(run: Records, kernels: Kernels) -> Iterator[tuple[int, str, str]]:
+    """Records whose lists of queues and of offsets differ in length: index, and both."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    every = np.ones(len(run.rows), np.bool_)
+    which, queues, offsets = _both(run, every, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
+    names, numbers = queues.cast(pa.binary()), offsets.cast(pa.binary())
+    same = pc.equal(pc.count_substring(names, ","), pc.count_substring(numbers, ","))
+    whole = pc.and_(pc.match_substring_regex(numbers, _PLAIN), pc.invert(pc.ends_with(names, ",")))
+    odd = np.flatnonzero(~pc.and_(same, whole).to_numpy(zero_copy_only=False))
+    texts = _strings(queues.take(odd)), _strings(offsets.take(odd))
+    for index, one, other in zip(which[odd].tolist(), *texts, strict=True):
+        if further_places(one, other, 0, lmq=True) is None:
+            yield index, one, other
 
 
 def takes_number(name: str, *, lmq: bool) -> bool:

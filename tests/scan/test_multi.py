@@ -7,11 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formats.java import java_parse_int, java_split
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, Field
-from rmqtool.scan.multi import MultiDispatch, extra_rows, further_places, is_exempt
+from rmqtool.scan.multi import (
+    MultiDispatch,
+    extra_rows,
+    further_places,
+    is_exempt,
+    takes_number,
+    uncounted,
+    unlisted,
+)
 
 ORIGIN = 700
 TOPICS = ["T", "%RETRY%g"]
@@ -81,6 +90,23 @@ def test_units_are_those_of_each_record(records: list[Record], rule: MultiDispat
     )
     assert (units, found.unlisted, found.stuck) == expected(records, rule, lmq=lmq)
     assert found.names == sorted(set(names))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(RECORD, max_size=12), st.booleans())
+def test_records_that_feed_none_are_those_with_uneven_lists(records: list[Record], lmq: bool) -> None:
+    wanted, naming = [], []
+    for number, (_, queue_id, queues, offsets) in enumerate(records):
+        if queues and offsets and further_places(queues, offsets, queue_id, lmq=lmq) is None:
+            names = java_split(queues, ",")
+            naming += [number] if "%LMQ%a" in names else []
+            for name, text in zip(names, java_split(offsets, ","), strict=False):
+                if (slot := java_parse_int(text, 64)) is not None:
+                    wanted.append((number, name, queue_id if takes_number(name, lmq=lmq) else 0, slot))
+    run = run_of(records)
+    run.rows[:, Field.POSITION] = np.arange(len(records))
+    assert list(uncounted(run, choose_kernels(), lmq=lmq)) == wanted
+    assert unlisted(run, "%LMQ%a", choose_kernels()) == naming
 
 
 def test_nothing_is_dispatched_without_the_rule() -> None:
