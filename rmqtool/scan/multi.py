@@ -74,18 +74,33 @@ def extra_rows(
     topics: of each record, as index into `topic_names`. lmq: `enableLmq`, by which a queue with LMQ's prefix
     has the number 0 and not that of its record.
     """
-    found = _Units(run, rule, lmq=lmq)
+    found = _Units(run.rows[:, Field.QUEUE_ID], rule, lmq=lmq)
     if rule is not MultiDispatch.NONE:
         exempt = np.array([is_exempt(name, rule) for name in topic_names], np.bool_)
         found.add(*_both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels))
     return found.rows()
 
 
+def listed_units(
+    records: Ints,
+    queues: pa.StringArray,
+    offsets: pa.StringArray,
+    queue_ids: Ints,
+    rule: MultiDispatch,
+    *,
+    lmq: bool,
+) -> ExtraRows:
+    """As `extra_rows`, of records, in ascending order, with these lists. queue_ids: of all records."""
+    found = _Units(queue_ids, rule, lmq=lmq)
+    found.add(records, queues, offsets)
+    return found.rows()
+
+
 class _Units:
     """Collects what `extra_rows` answers: lists of plain numbers in columns, others one by one."""
 
-    def __init__(self, run: Records, rule: MultiDispatch, *, lmq: bool) -> None:
-        self._queue_ids, self._rule, self._lmq = run.rows[:, Field.QUEUE_ID], rule, lmq
+    def __init__(self, queue_ids: Ints, rule: MultiDispatch, *, lmq: bool) -> None:
+        self._queue_ids, self._rule, self._lmq = queue_ids, rule, lmq
         self._codes: dict[str, int] = {}
         """of names of queues"""
         self._parts: list[tuple[Ints, Ints, Ints, Ints]] = []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
-from rmqtool.scan.multi import MultiDispatch, further_places, is_exempt
+from rmqtool.scan.multi import MultiDispatch, is_exempt, listed_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,18 +23,25 @@ _LISTS = (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET)
 def further_queues(batch: pa.RecordBatch, *, lmq: bool) -> dict[tuple[str, int], tuple[Ints, Ints]]:
     """Row numbers and queue offsets of a batch with `COLUMNS`, by topic and number of the further queue.
 
-    lmq: `enableLmq`. Records of system and retry topics feed none.
+    lmq: `enableLmq`. Records of system and retry topics feed none, nor do names with a path separator.
     """
     lists = [pc.map_lookup(batch["properties"], name, "last") for name in _LISTS]
-    both = np.flatnonzero(pc.and_(*(one.is_valid() for one in lists)).to_numpy(zero_copy_only=False))
-    rows = batch.select(["topic", "queue_id"]).take(both).to_pylist()
-    found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
-    given = zip(both.tolist(), rows, *(one.take(both).to_pylist() for one in lists), strict=True)
-    for place, row, names, slots in given:
-        if is_exempt(row["topic"] or "", MultiDispatch.USER_TOPICS):
-            continue
-        for name, number, slot in further_places(names, slots, row["queue_id"], lmq=lmq) or ():
-            if slot is not None:
-                found[name, number].append((place, slot))
-    tables = {queue: np.array(pairs, np.int64) for queue, pairs in found.items()}
-    return {queue: (table[:, 0], table[:, 1]) for queue, table in tables.items()}
+    rule = MultiDispatch.USER_TOPICS
+    topics = pc.dictionary_encode(batch["topic"])
+    exempt = np.array([*(is_exempt(name, rule) for name in topics.dictionary.to_pylist()), False], np.bool_)
+    of_record = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)  # no topic: the last place
+    both = pc.and_(*(one.is_valid() for one in lists)).to_numpy(zero_copy_only=False)
+    chosen = np.flatnonzero(both & ~exempt[of_record])
+    names, slots = (one.take(chosen) for one in lists)
+    queue_ids = batch["queue_id"].to_numpy(zero_copy_only=False).astype(np.int64)
+    units = listed_units(chosen, names, slots, queue_ids, rule, lmq=lmq)
+    order = np.lexsort((units.queue_ids, units.name_of))
+    changes = (np.diff(units.name_of[order]) != 0) | (np.diff(units.queue_ids[order]) != 0)
+    return {
+        (units.names[units.name_of[some[0]]], int(units.queue_ids[some[0]])): (
+            units.records[some],
+            units.slots[some],
+        )
+        for some in np.split(order, np.flatnonzero(changes) + 1)
+        if len(some)
+    }
