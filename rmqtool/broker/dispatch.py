@@ -141,16 +141,16 @@ class Dispatcher:
             self._multiply(run, here)
 
     def take_placed(self, placed: Placed, records: int) -> None:
-        """For `by_place`, of so many single records (`Check.SINGLE`) those that want a unit.
+        """Single messages (`Check.SINGLE`) that `Partitions` have placed; only with `by_place`.
 
-        Their topics have no batch queues, as far as `is_batch` knows.
+        records: how many they were, with those that want no unit. For topics without batch queues.
         """
         self.dispatched += records
         if len(self._partitions) + placed.columns.shape[1] > CHUNK_ROWS:
             self.flush()
         before = len(self._partitions)
         for _ in self._partitions.take_placed(placed):
-            pass  # as above
+            pass  # as in `_take`
         if self._batches is not None:
             here = slice(before, len(self._partitions))
             bases, counts = self._batches

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.broker.dispatch import dispatcher_by_place, wants_unit
 from rmqtool.build.queues import Queues, QueueSink
-from rmqtool.build.run import Making, Run
+from rmqtool.build.run import Run, RunFactory
 from rmqtool.scan.fields import Field, Issue
 from rmqtool.store.names import names_directory
 
@@ -130,12 +130,12 @@ class Builder:
         self.elsewhere = 0
         """records that state another physical offset than that at which they lie, where units lead"""
 
-    def making(self, kernels: Kernels, jobs: int) -> Making:
-        """How this wants its runs."""
+    def run_factory(self, kernels: Kernels, jobs: int) -> RunFactory:
+        """Makes the runs that `take` is to get. jobs: threads that read."""
         queues, keyed = self.queues, self.index is not None
         if queues is None:
-            return Making(kernels, keyed, placed=True, jobs=jobs)
-        return Making(kernels, keyed, queues.takes_placed, queues.levels, jobs)
+            return RunFactory(kernels, keyed, placed=True, jobs=jobs)
+        return RunFactory(kernels, keyed, queues.takes_placed, queues.levels, jobs)
 
     def take(self, run: Run | PlacedRun) -> None:
         """A run of records, of `run.RunMaker`."""

@@ -77,8 +77,8 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: Rea
     anomalies = LogAnomalies()
     chosen = [one for one in segments if segments.by_base(one.base) is one]
     missing = {hole.end: hole for hole in segments.holes()}
-    making = builder.making(kernels, how.jobs)
-    reader = LogReader(segments, how, kernels, making, chosen, batch_rows=BATCH_ROWS, mapped=making.placed)
+    factory = builder.run_factory(kernels, how.jobs)
+    reader = LogReader(segments, how, kernels, factory, chosen, batch_rows=BATCH_ROWS, mapped=factory.placed)
     current = None
     for segment, event in reader.events():
         if segment is not current:

@@ -73,9 +73,10 @@ class PlacedRun(KeyedRun):
 
 
 @dataclass(frozen=True)
-class Making:
-    """How runs are made. keyed: keys are hashed for an index. placed: by queues where nothing is to tell.
+class RunFactory:
+    """Makes a `RunMaker` for each segment.
 
+    keyed: keys are hashed for an index. placed: records with nothing to tell come by queues (`PlacedRun`).
     levels: delays of the broker in ms, its defaults when not given. jobs: threads that read.
     """
 
@@ -93,7 +94,7 @@ class Making:
 class RunMaker:
     """Work on the runs of one segment that any thread, or any executor, can do."""
 
-    def __init__(self, base: int, how: Making) -> None:
+    def __init__(self, base: int, how: RunFactory) -> None:
         self._base, self._how = base, how
         self.sound: ColumnRuns | None = None
         if how.placed:

@@ -17,7 +17,7 @@ from rmqtool.check.covered import Extent
 from rmqtool.check.further import FurtherRules
 from rmqtool.check.index_keys import Keys, Unindexed, keys_of, unindexed
 from rmqtool.check.levels import Level
-from rmqtool.check.live import in_front_of_border
+from rmqtool.check.live import records_before_border
 from rmqtool.check.log import RecordCheck
 from rmqtool.check.times import DAY_MS, Span, Times, times_of
 from rmqtool.check.topics import odd_topics
@@ -161,8 +161,8 @@ class RunAccounts:
         """Of a run."""
         how, base = self._how, self._segment.base
         odd, even = how.kernels.dispatch.outline(run.rows, DAY_MS)
-        with_units = in_front_of_border(run, base, how.until)
-        with_items = in_front_of_border(run, base, how.until, border=0)
+        with_units = records_before_border(run, base, how.until)
+        with_items = records_before_border(run, base, how.until, border=0)
         placed = self._partitions.placed(with_units, base)
         fed: tuple[Further, ...] = ()
         if how.further is not None and not how.stretched:

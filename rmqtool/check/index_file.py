@@ -13,7 +13,7 @@ from rmqtool.check.findings import Finding, Severity, finding
 from rmqtool.check.index_reading import (
     IndexFile,
     chunks,
-    count_in_front_of,
+    count_before,
     items_from,
     lost_item,
     lost_slot,
@@ -75,7 +75,7 @@ class FileCheck:
                 return
             index.count = used(source, index)
             if self._until is not None:
-                count = count_in_front_of(source, index, self._until)
+                count = count_before(source, index, self._until)
                 index.moving |= count != index.count
                 index.count = count
             if index.count <= FIRST_ITEM:

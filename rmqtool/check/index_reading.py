@@ -96,7 +96,7 @@ def _touches(index: IndexFile, start: int, length: int) -> bool:
     return any(bad.start < start + length and start < bad.end for bad in index.lost)
 
 
-def count_in_front_of(source: ZeroFilledSource, index: IndexFile, until: int) -> int:
+def count_before(source: ZeroFilledSource, index: IndexFile, until: int) -> int:
     """`count` without the items at its end that point to `until` or behind: a broker adds in that order."""
     end = index.count
     while end > FIRST_ITEM:

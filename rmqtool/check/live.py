@@ -40,7 +40,7 @@ def border(store: Store, files: OpenFiles) -> int:
     return highest
 
 
-def in_front_of_border(run: Records, segment_base: int, until: int | None, *, border: int = 1) -> Records:
+def records_before_border(run: Records, segment_base: int, until: int | None, *, border: int = 1) -> Records:
     """The records of a run that units (or items, `border` 0) are complete for; all when `until` is None.
 
     until: the border. The record at it has its unit, while its index items may be to come.

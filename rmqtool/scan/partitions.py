@@ -32,7 +32,7 @@ _NOWHERE = np.empty(0, np.int64)
 class PartitionColumns:
     """Up to `room` records that want a unit, in columns (`fields.DispatchColumn`), or stretches of them.
 
-    They were placed elsewhere, by one `Partitions` after the other. `keys` are the topics and queue numbers
+    They come from one `Partitions` after the other (`take_placed`). `keys` are the topics and queue numbers
     seen so far, by partition. width: `len(DispatchColumn)` or that of `Stretch`.
     """
 
@@ -110,7 +110,7 @@ class Placed:
 
 
 class Partitions(PartitionColumns):
-    """Places records of a log in columns itself.
+    """Places the records of a log in columns.
 
     Prepared and rolled back records want no unit (`CommitLogDispatcherBuildConsumeQueue#dispatch`). levels:
     delays of the broker (`parse_delay_levels`), its defaults when not given. any_topic: topics that are not
