@@ -1582,3 +1582,40 @@ def test_a_timer_log_that_a_broker_stops_in_is_not_read_from_its_begin(tmp_path:
     paths = [one["path"] for one in json.loads(done.stdout)["rows"] if one["type"] == "change"]
     assert "config/timercheck" not in paths
     assert done.exit_code == 1
+
+
+_LISTED = 33994
+"""a record of seed 230025 of which damage took a part of the list of queue offsets"""
+
+
+def test_a_broken_list_of_further_queues_is_made_again_from_their_entries(tmp_path: Path) -> None:
+    """230025: its entry became a blank one, behind which a start of 5.3.3 did not find the first messages."""
+    made = make(230025, tmp_path)
+    conf = ("--store-config", made.conf)
+    before = strict.carve(made.root)[_LISTED]
+    assert "INNER_MULTI_QUEUE_OFFSET" not in before.properties
+    done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--json", *conf)
+    assert done.exit_code == 0, done.stderr
+    after = strict.carve(tmp_path / "out")[_LISTED]
+    assert after.properties == before.properties | {"INNER_MULTI_QUEUE_OFFSET": "52"}
+    assert (after.size, after.body) == (before.size, before.body)
+    entries_after = strict.entries(tmp_path / "out")
+    assert entries_after["consumequeue", "%LMQ%alpha", 0, 52].offset == _LISTED
+    for release in ("4.9.8", "5.3.3"):
+        asked = rmq("doctor", tmp_path / "out", "--as-version", release, *conf)
+        assert asked.exit_code == 0, asked.stdout
+
+
+def test_a_plan_is_held_against_a_release_that_refuses_the_store_as_it_is(tmp_path: Path) -> None:
+    """230025 with nothing left of the list: 5.3.3 does not start over an empty segment, and was not asked."""
+    made = make(230025, tmp_path)
+    segment = made.root / f"commitlog/{32768:020d}"
+    data = bytearray(segment.read_bytes())
+    at = data.index(b"INNER_MULTI_DISPATCH", _LISTED - 32768)
+    data[at : at + 20] = b"ANOTHER_PROPERTY_NAM"
+    segment.write_bytes(data)
+    conf = ("--store-config", made.conf)
+    done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--json", *conf)
+    assert done.exit_code == 1
+    problems = json.loads(done.stdout)["summary"]["checked"]["problems"]
+    assert any(one.startswith("5.3.3") and "DR-NOT-REBUILT" in one for one in problems), problems

@@ -14,7 +14,7 @@ from rmqtool.broker.record_check import lacks_number
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import filler, split
 from rmqtool.repair.keep.hole_layout import HoleLayout, smallest_filler
-from rmqtool.repair.keep.light import pairs_of, without_further
+from rmqtool.repair.keep.light import pairs_of
 from rmqtool.repair.keep.listed import Listed
 from rmqtool.repair.keep.restore import padded, restored, sealed
 from rmqtool.repair.keep.slot_assignment import batch_count
@@ -23,6 +23,7 @@ from rmqtool.repair.keep.tombstone_template import TombstoneTemplates
 from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest, tombstone
+from rmqtool.scan.broken_lists import without_lists
 from rmqtool.scan.torn import is_torn
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class Filling:
             raw = props.without(raw, name)
         if found == self.multi_dispatch.stated(key[1], raw):
             return raw
-        raw = without_further(raw)
+        raw = without_lists(raw)
         ended = raw if not raw or raw.endswith(b"\x02") else raw + b"\x02"
         return ended + props.encode(pairs_of(found), trailing_separator=True)
 

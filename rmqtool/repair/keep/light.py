@@ -17,6 +17,7 @@ from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.keep.order import Room, light_missing
+from rmqtool.scan.broken_lists import only_pairs, without_lists
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
@@ -239,24 +240,15 @@ def pairs_of(found: Sequence[Further]) -> dict[str, str]:
     return {_NAMES: names, _SLOTS: slots}
 
 
-def without_further(raw: bytes) -> bytes:
-    """Properties less what they say of further queues, under a name with a wrong letter too."""
-    names = _NAMES, _SLOTS
-    kept = [one for one in props.decode_pairs(raw) if not any(_is_nearly(one.raw, name) for name in names)]
-    return props.encode_segments(kept)
-
-
 def _relisted(raw: bytes, found: Sequence[Further]) -> bytes | None:
     """Properties of the same length that name these positions; None where they have no room."""
     seal = raw[-TRAILER_SIZE:] if raw[-TRAILER_SIZE:].startswith(props.CRC32.encode()) else b""
-    own = without_further(raw[: len(raw) - len(seal)])
-    ended = own if not own or own.endswith(b"\x02") else own + b"\x02"
-    made = ended + props.encode(pairs_of(found), trailing_separator=False) if found else own
     length = len(raw) - len(seal)
-    return made.ljust(length, b"\x02") + seal if len(made) <= length else None
-
-
-def _is_nearly(pair: bytes, name: str) -> bool:
-    """Whether a property has this name, or one with one other byte in it."""
-    wanted = f"{name}\x01".encode()
-    return len(pair) >= len(wanted) and sum(a != b for a, b in zip(pair, wanted, strict=False)) <= 1
+    own = without_lists(raw[:length])
+    # pieces that Java drops go only where they take the room
+    for kept in (own, only_pairs(own)):
+        ended = kept if not kept or kept.endswith(b"\x02") else kept + b"\x02"
+        made = ended + props.encode(pairs_of(found), trailing_separator=False) if found else kept
+        if len(made) <= length:
+            return made.ljust(length, b"\x02") + seal
+    return None

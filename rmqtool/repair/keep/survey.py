@@ -23,6 +23,7 @@ from rmqtool.repair.keep.model import Blanked, Frame, Hole, QueueKey, Run, Surve
 from rmqtool.repair.keep.overlay import OverlaySource
 from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.repair.tombstone_forms import is_service
+from rmqtool.scan.broken_lists import broken_lists
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
 from rmqtool.scan.joined_runs import RunJoiner
@@ -221,7 +222,8 @@ class Surveyor:
             good[number] &= self._takes_torn(run, rows[number])
         good &= self._counts_right(run)
         refused = without_number(run, self.kernels)
-        good &= ~refused
+        broken = self._with_broken_lists(run)
+        good &= ~refused & ~broken
         if good.all():
             self._good(run)
             return
@@ -229,10 +231,17 @@ class Surveyor:
         at = 0
         for start, end in [*places.reshape(-1, 2).tolist(), [len(rows), len(rows)]]:
             for number in range(at, start):
-                self._suspect(rows[number], refused=bool(refused[number]))
+                self._suspect(rows[number], refused=bool(refused[number]), broken=bool(broken[number]))
             if start < end:
                 self._good(Records(rows[start:end], run.window, run.origin))
             at = end
+
+    def _with_broken_lists(self, run: Records) -> Mask:
+        """Which records a look at the entries may give their further queues back."""
+        plain = (run.rows[:, Field.SYS_FLAG] & _NO_POSITION) == 0
+        if self.rules.multi_dispatch is MultiDispatch.NONE:
+            return np.zeros(len(plain), np.bool_)
+        return np.asarray(plain & broken_lists(run, self.kernels), np.bool_)
 
     def _counts_right(self, run: Records) -> Mask:
         """Which records state the queue offset that their INNER_BASE has, as those of batch queues do."""
@@ -292,9 +301,9 @@ class Surveyor:
                 place = self._placed.base + int(run.rows[index, Field.POSITION]), slot
                 self._survey.uncounted.setdefault((name, number), []).append(place)
 
-    def _suspect(self, row: Rows, *, refused: bool) -> None:
+    def _suspect(self, row: Rows, *, refused: bool, broken: bool) -> None:
         start = int(row[Field.POSITION])
-        reason = "not-a-number" if refused else "out-of-place"
+        reason = "not-a-number" if refused else "broken-list" if broken else "out-of-place"
         reason = "bad-crc" if row[Field.CRC_STATE] == CrcState.BAD else reason
         hole = self._hole(start, start + int(row[Field.STORE_SIZE]), reason)
         moved = bool(row[Field.ISSUES] & int(Issue.OFFSET))

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 _OTHERS = LAST_4, RELEASES[-1]
 """a plan for which nobody named a release is held against the last one of each line"""
 _OTHER_QUEUES = "DR-BATCH-AS-PLAIN"
+_QUEUES = tuple(f"{kind}/" for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE))
 STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
 _STARTED_ALL = (
     "starts of {} were simulated on the result: they do no harm that they would not have done before"
@@ -125,7 +126,7 @@ def _of_keep(
         )
     yield from _harm(store, own, planned, counted, remains)
     for begun in others:
-        yield from _harm_of_another(store, begun, counted, releases, blanks=planned.blanks)
+        yield from _harm_of_another(store, begun, planned, counted, releases)
 
 
 def _others(planned: Planned, after: Store) -> list[str]:
@@ -141,21 +142,24 @@ def _others(planned: Planned, after: Store) -> list[str]:
 
 
 def _harm_of_another(
-    store: Store, begun: Begun, counted: Counted, releases: list[str], *, blanks: bool
+    store: Store, begun: Begun, planned: Planned, counted: Counted, releases: list[str]
 ) -> Iterator[str]:
     """New harm that another release does.
 
-    Where it does not start on the store as it is, nothing tells what it would do to that anyway, and a store
-    with batch queues is not one for a release that does not know them.
+    Where it does not start on the store as it is, it is held against the store with all but its queues
+    repaired. A store with batch queues is not one for a release that does not know them.
     """
     release = begun.release
-    found = costs_of(begun, counted, blanks=blanks)
+    found = costs_of(begun, counted, blanks=planned.blanks)
     if found.outcome.refusal is None and not found.harm and not found.lost:
         releases.append(release)
         return
     if any(one.code == _OTHER_QUEUES for one in found.outcome.consequences):
         return
     before = whole_start(store, release, settings_of(store), counted)
+    if before.refusal is not None and found.outcome.refusal is None:
+        rest = [one for one in planned.edits if not one.change.path.startswith(_QUEUES)]
+        before = whole_start(store_with(store, rest), release, settings_of(store), counted)
     if before.refusal is not None:
         return
     releases.append(release)

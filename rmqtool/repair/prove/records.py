@@ -16,6 +16,7 @@ import numpy as np
 
 from rmqtool.broker.refused_rows import without_number
 from rmqtool.repair.plan import Action
+from rmqtool.scan.broken_lists import has_broken_list, only_pairs, without_lists
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.joined_runs import joined_runs
@@ -311,7 +312,10 @@ def _joined(places: list[_Change], near: int) -> list[_Change]:
 
 
 def _same_message(run: Records, number: int, result: ByteSource, position: int) -> bool:
-    """Whether the result has the same message there, separators among its properties apart."""
+    """Whether the result has the same message there, separators among its properties apart.
+
+    So it is where a broken list of further queues was made again, of what its entries say.
+    """
     row = run.rows[number]
     start, size = int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
     was = run.window[start - run.origin : start - run.origin + size].tobytes()
@@ -325,7 +329,10 @@ def _same_message(run: Records, number: int, result: ByteSource, position: int) 
     if length < 0 or int.from_bytes(now[:4], "big") != text + length:
         return False
     held = result.window(position + text, length).tobytes()
-    return _parts(held) == _parts(was[text:])
+    if _parts(held) == _parts(was[text:]):
+        return True
+    had, has = (set(_parts(only_pairs(without_lists(one)))) for one in (was[text:], held))
+    return has_broken_list(was[text:]) and had == has
 
 
 def _parts(properties: bytes) -> list[bytes]:
