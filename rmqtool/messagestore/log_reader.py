@@ -164,15 +164,19 @@ class LogReader:
 
     def _around(self, physical_offset: int, size: int) -> tuple[int, Window]:
         """As `data_around`, with what lies behind the data."""
+        return self.whole(physical_offset) or (physical_offset, self.read(physical_offset, size))
+
+    def whole(self, physical_offset: int) -> tuple[int, Window] | None:
+        """Where the file begins that has a place, and all its bytes; None where they would be copied for it.
+
+        Raises as `read`.
+        """
         file = self._log.at(physical_offset) if physical_offset >= 0 else None
-        if file is not None:
-            try:
-                whole = self._held.mapped(file.path)
-            except VanishedError:
-                whole = None
-            if whole is not None:
-                return file.base, whole
-        return physical_offset, self.read(physical_offset, size)
+        try:
+            window = None if file is None else self._held.mapped(file.path)
+        except VanishedError:
+            return None
+        return None if file is None or window is None else (file.base, window)
 
     def record(self, physical_offset: int) -> bytes | None:
         """The bytes of the record that begins there, None where none begins that is whole.

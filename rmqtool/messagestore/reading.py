@@ -16,7 +16,7 @@ from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
 from rmqtool.messagestore.queue_reader import QueueReader, TimedReader
 from rmqtool.query.subscription import FilterType, Subscription
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Status
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _NEAR = 16 << 10
 """bytes between two records up to which those between them are read, too"""
 _ROWS = 1 << 14
-_WINDOW = 16 << 20
+_BYTES = 16 << 20
+"""of records that become columns together"""
 
 
 @lru_cache(maxsize=256)
@@ -68,6 +69,10 @@ class ReadLog(Protocol):
 
     def read(self, physical_offset: int, size: int) -> Window:
         """Bytes of one segment."""
+        ...
+
+    def whole(self, physical_offset: int) -> tuple[int, Window] | None:
+        """All bytes of a segment."""
         ...
 
     def copy(self, physical_offset: int, size: int) -> bytes:
@@ -251,31 +256,49 @@ class Reader(ABC):
             at = int(units["base_offset"][-1] + units["batch_size"][-1]) if view.batch else first + len(units)
 
     def _records(self, offsets: Ints, sizes: Ints) -> Iterator[tuple[Records, int, str]]:
-        """Records of units, those that lie near each other together."""
-        size = self._log.segment_size
+        """Records of units, as many at once as lie in one file, whatever lies between them."""
+        size, at = self._log.segment_size, 0
+        while at < len(offsets):
+            some = offsets[at : at + _ROWS]
+            whole = self._log.whole(int(some[0]))
+            if whole is None:
+                here = some // size == some[0] // size
+            else:
+                ends = some + np.maximum(sizes[at : at + _ROWS], 0)
+                here = (some >= whole[0]) & (ends <= whole[0] + len(whole[1]))
+            count = len(here) if here.all() else max(int(np.argmin(here)), 1)
+            if whole is None or not here[0]:
+                yield from self._copied(some[:count], sizes[at : at + count])
+            else:
+                yield from self._found(whole[1], whole[0], some[:count])
+            at += count
+
+    def _copied(self, offsets: Ints, sizes: Ints) -> Iterator[tuple[Records, int, str]]:
+        """Those that lie near each other are read together, from a file that is not mapped."""
         ends = offsets + sizes
-        apart = (offsets[1:] - ends[:-1] > _NEAR) | (offsets[1:] // size != offsets[:-1] // size)
-        apart |= offsets[1:] < ends[:-1]
+        apart = (offsets[1:] - ends[:-1] > _NEAR) | (offsets[1:] < ends[:-1])
         borders = [0, *(np.flatnonzero(apart) + 1).tolist(), len(offsets)]
         for start, stop in pairwise(borders):
             at = start
             while at < stop:
-                reach = int(offsets[at]) + _WINDOW
-                until = max(int(np.searchsorted(ends[at:stop], reach, "right")) + at, at + 1)
-                yield from self._near(offsets[at:until], int(ends[until - 1]))
+                first = int(offsets[at])
+                until = max(int(np.searchsorted(ends[at:stop], first + _BYTES, "right")) + at, at + 1)
+                window = self._log.read(first, int(ends[until - 1]) - first)
+                yield from self._found(window, first, offsets[at:until])
                 at = until
 
-    def _near(self, offsets: Ints, end: int) -> Iterator[tuple[Records, int, str]]:
+    def _found(self, window: Window, begin: int, offsets: Ints) -> Iterator[tuple[Records, int, str]]:
+        """The records of a window that begins at a physical offset, in parts of some megabytes."""
         size = self._log.segment_size
-        first = int(offsets[0])
-        position, base = first % size, first - first % size
-        window = self._log.read(first, end - first)
-        for at in range(0, len(offsets), _ROWS):
-            places = offsets[at : at + _ROWS] - first
-            rows = np.empty((len(places), ROW_WIDTH), np.int64)
-            count = self._kernels.records_at(window, places, position, size, base, int(Check.ALL), rows)
-            if count:
-                yield Records(rows[:count], window, position), base, self._log.path_of(base)
+        position, base = begin % size, begin - begin % size
+        rows = np.empty((len(offsets), ROW_WIDTH), np.int64)
+        count = self._kernels.records_at(window, offsets - begin, position, size, base, int(Check.ALL), rows)
+        ends, at = np.cumsum(rows[:count, Field.STORE_SIZE]), 0
+        while at < count:
+            before = int(ends[at - 1]) if at else 0
+            until = max(int(np.searchsorted(ends, before + _BYTES, "right")), at + 1)
+            yield Records(rows[at:until], window, position), base, self._log.path_of(base)
+            at = until
 
 
 class StoredReader(Reader):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from formats import properties as declared
+from rmqtool.scan.text import room
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,16 +56,17 @@ def property_maps(
 
 def _texts(kernels: Kernels, window: Any, spans: Ints, most: int) -> tuple[pa.Array, pa.Array]:
     """Names and values of pairs, at most so many bytes."""
-    ends = np.empty((2, len(spans) + 1), np.int32)
-    texts = np.empty(most, np.uint8), np.empty(most, np.uint8)
-    used = kernels.property_texts(window, spans, ends[0], texts[0], ends[1], texts[1])
-    names, values = (
-        pa.Array.from_buffers(
-            pa.string(), len(spans), [None, pa.py_buffer(of), pa.py_buffer(raw[:size].copy())]
-        )
-        for of, raw, size in zip(ends, texts, used, strict=True)
-    )
-    return names, values
+    count = len(spans)
+    (ends, name_ends), (other_ends, value_ends) = room(count + 1, np.int32), room(count + 1, np.int32)
+    names, values = np.empty(most, np.uint8), np.empty(most, np.uint8)
+    used = kernels.property_texts(window, spans, name_ends, names, value_ends, values)
+    return _strings(ends, names[: used[0]]), _strings(other_ends, values[: used[1]])
+
+
+def _strings(ends: pa.Buffer, raw: npt.NDArray[np.uint8]) -> pa.Array:
+    data, out = room(len(raw), np.uint8)
+    out[:] = raw
+    return pa.Array.from_buffers(pa.string(), ends.size // 4 - 1, [None, ends, data])
 
 
 def _decoded(window: npt.NDArray[np.uint8], positions: Ints, sizes: Ints) -> tuple[pa.Array, Ints]:

@@ -122,7 +122,7 @@ class Batch:
 
 
 def _int(column: Field, arrow: pa.DataType) -> Callable[[Batch], pa.Array]:
-    return lambda batch: pa.array(batch.ints(column).astype(str(arrow)), arrow)
+    return lambda batch: text.numbers(batch.rows[:, column], arrow)
 
 
 def _repeated(value: str | int | None, count: int, arrow: pa.DataType) -> pa.Array:
@@ -198,7 +198,7 @@ COLUMNS: dict[str, Column] = {
         Column("path", _str, lambda b: _repeated(b.path, len(b.rows), _str)),
         Column("segment", _i64, lambda b: _repeated(b.base, len(b.rows), _i64)),
         Column("position", _i64, _int(Field.POSITION, _i64)),
-        Column("physical_offset", _i64, lambda b: pa.array(b.physical_offsets)),
+        Column("physical_offset", _i64, lambda b: text.numbers(b.physical_offsets, _i64)),
         Column("stored_physical_offset", _i64, _int(Field.STORED_PHYSICAL_OFFSET, _i64)),
         Column("store_size", _i32, _int(Field.STORE_SIZE, _i32)),
         Column(

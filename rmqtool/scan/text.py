@@ -19,12 +19,29 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 
+def room(count: int, kind: npt.DTypeLike) -> tuple[pa.Buffer, npt.NDArray[Any]]:
+    """Memory of Arrow's for so many values, and an array over it.
+
+    What its pool gives back is given out again as it is; of the system's memory each page is made when it is
+    first touched, which takes longer than filling it.
+    """
+    buffer = pa.allocate_buffer(count * np.dtype(kind).itemsize)
+    return buffer, np.frombuffer(buffer, kind)
+
+
+def numbers(values: Ints, kind: pa.DataType) -> pa.Array:
+    """Column of numbers, which fit into its type."""
+    data, out = room(len(values), str(kind))
+    out[:] = values
+    return pa.Array.from_buffers(kind, len(values), [None, data])
+
+
 def gather(kernels: Kernels, window: Bytes, positions: Ints, lengths: Ints) -> tuple[Any, Any]:
     """Copy spans of `window` into Arrow buffers: (int32 offsets, bytes). A negative length copies nothing."""
-    offsets = np.empty(len(positions) + 1, np.int32)
-    out = np.empty(int(np.maximum(lengths, 0).sum()), np.uint8)
+    ends, offsets = room(len(positions) + 1, np.int32)
+    data, out = room(int(np.maximum(lengths, 0).sum()), np.uint8)
     kernels.gather(window, positions, lengths, offsets, out)
-    return pa.py_buffer(offsets), pa.py_buffer(out)
+    return ends, data
 
 
 def validity(present: Flags) -> Any:
@@ -126,6 +143,6 @@ def offset_message_ids(
     """Upper-case hex of store host and physical offset (`MessageDecoder#createMessageId`)."""
     widths = np.where(is_v6, _V6, _V4)
     ends = np.concatenate(([0], np.cumsum(2 * (widths + offsets.itemsize)))).astype(np.int32)
-    out = np.empty(int(ends[-1]), np.uint8)
+    data, out = room(int(ends[-1]), np.uint8)
     kernels.message_ids(window, positions, widths, offsets, out)
-    return pa.Array.from_buffers(pa.string(), len(positions), [None, pa.py_buffer(ends), pa.py_buffer(out)])
+    return pa.Array.from_buffers(pa.string(), len(positions), [None, pa.py_buffer(ends), data])

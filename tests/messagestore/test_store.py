@@ -236,6 +236,38 @@ def test_a_queue_as_a_table(tmp_path: Path) -> None:
         assert store.get_table("Nothing", 0).num_rows == 0
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_table_has_few_batches_however_far_its_records_lie_apart(tmp_path: Path, in_memory: bool) -> None:
+    queues, each = 40, 50
+    files = {"mappedFileSizeCommitLog": 8 << 20, "mappedFileSizeConsumeQueue": 20 * each}
+    with open_small(tmp_path / "store", **files) as store:
+        store.topics.set("T", read_queues=queues, write_queues=queues, memory=in_memory)
+        every = [
+            Message("T", b"%d" % number * 300, queue_id=number % queues) for number in range(queues * each)
+        ]
+        store.put_many(every)
+        for number in (0, 17):
+            table = store.get_table("T", number)
+            assert table["body"].to_pylist() == [one.body for one in every[number::queues]]
+            assert table["queue_offset"].to_pylist() == list(range(each))
+            assert in_memory or table["body"].num_chunks == 1
+
+
+def test_a_table_of_entries_that_repeat_a_large_record_is_made_in_parts(tmp_path: Path) -> None:
+    """Entries of no size: no number in the data bounds what lies in memory for one batch."""
+    with open_small(tmp_path / "store", mappedFileSizeCommitLog=8 << 20) as store:
+        store.put(Message("T", os.urandom(3 << 20), queue_id=0))
+        store.put(Message("T", b"x", queue_id=0))
+    (path,) = (tmp_path / "store/consumequeue/T/0").iterdir()
+    entry = bytes(8) + (1).to_bytes(4, "big") + path.read_bytes()[12:20]
+    with path.open("r+b") as file:
+        file.write(entry * 14)
+    with open_small(tmp_path / "store", mappedFileSizeCommitLog=8 << 20) as store:
+        table = store.get_table("T", 0)
+    assert table.num_rows >= 10
+    assert max(chunk.nbytes for chunk in table["body"].chunks) <= 16 << 20
+
+
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("torn", [False, True])
 def test_after_a_crash_everything_is_there(tmp_path: Path, release: str, torn: bool) -> None:

@@ -61,6 +61,11 @@ class MemoryLogReader:
         chunk = self._log.chunk_at(address)
         return _NOTHING if chunk is None else chunk.window[address - chunk.base :][:size]
 
+    def whole(self, address: int) -> tuple[int, Window] | None:
+        """See `LogReader.whole`, of the chunk that has a message."""
+        chunk = self._log.chunk_at(address)
+        return None if chunk is None else (chunk.base, chunk.window)
+
     def copy(self, address: int, size: int) -> bytes:
         """The bytes of `read`."""
         return self.read(address, size).tobytes()
