@@ -114,9 +114,7 @@ class KeyReader:
     ) -> None:
         self._log, self._dispatching, self._index = log, dispatching, index
         self._held = HeldFiles(root.at, MOST)
-        self._mapped_keys = MappedKeys(
-            self._held, log, of_log, mapped_pulls, dispatching, index, kernels.lookup
-        )
+        self._mapped_keys = MappedKeys(self._held, log, of_log, mapped_pulls, dispatching, index, kernels)
         self.find_mapped = self._mapped_keys.find
         """as `find`, None where that takes more than a look"""
 

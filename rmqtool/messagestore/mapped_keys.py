@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.held_files import HeldFiles
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.messagestore.mapped_pulls import MappedPulls
-    from rmqtool.scan.kernel_types import Lookup
+    from rmqtool.scan.kernel_types import Kernels, Lookup
     from rmqtool.store.bytes import ByteSource, Window
 
     Ints = npt.NDArray[np.int64]
@@ -47,6 +47,8 @@ _LIMIT = 32
 """messages of a key, of which there is room for as many in it"""
 _TOGETHER = 4096
 """keys that are looked up with one call"""
+_COPIED = 8 << 20
+"""bytes of records that are copied together, about"""
 _NUMBER = 8
 _WIDTH = len(FoundColumn)
 _ROWS = len(LookupRequest) + 3
@@ -151,12 +153,12 @@ class MappedKeys:
         mapped_pulls: MappedPulls,
         dispatching: Dispatching,
         index: Index | None,
-        lookup: Lookup | None,
+        kernels: Kernels,
     ) -> None:
         self._held, self._log, self._of_log, self._mapped_pulls = held, log, of_log, mapped_pulls
         self._dispatching, self._limit = dispatching, dispatching.limit
-        self._index, self._lookup = index, lookup
-        self._files = None if index is None or lookup is None else index.files
+        self._index, self._kernels, self._lookup = index, kernels, kernels.lookup
+        self._files = None if index is None or self._lookup is None else index.files
         self._mapped: _Mapped | None = None
         self._forgotten = 0
         self._free: list[_Question] = []
@@ -267,20 +269,35 @@ class MappedKeys:
         np.cumsum(np.fromiter(map(len, texts), np.int64, count + 1), out=asked[len(head) : rows - count])
         asked[text:].view(np.uint8)[: len(raw)] = np.frombuffer(raw, np.uint8)
         used = self._lookup.look_up(asked)
-        # lists of columns: one for each row would be counted by the garbage collector
-        found = zip(*asked[rows : rows + used * _WIDTH].reshape(-1, _WIDTH).T.tolist(), strict=True)
-        messages = [StoredMessage(bytes(mapped.data[row][start:stop])) for row, start, stop in found]
+        records = self._records(mapped, asked[rows : rows + used * _WIDTH].reshape(-1, _WIDTH))
         if not mapped.whole(int(asked[LookupRequest.ENDED])) or faults.total() != mapped.faults:
             self._copy()
             return None
         counts = asked[rows - count : rows]
-        if len(messages) == count and (counts == 1).all():
-            return [[one] for one in messages]
+        if len(records) == count and (counts == 1).all():
+            return [[StoredMessage(one)] for one in records]
+        messages = list(map(StoredMessage, records))
         ends = np.maximum(counts, 0).cumsum().tolist()
         return [
             messages[end - number : end][::-1] if number >= 0 else None
             for number, end in zip(counts.tolist(), ends, strict=True)
         ]
+
+    def _records(self, mapped: _Mapped, found: Ints) -> list[bytes]:
+        """The bytes of rows of `FoundColumn`, copied together from each segment."""
+        segments, starts = found[:, FoundColumn.SEGMENT], found[:, FoundColumn.START]
+        sizes = found[:, FoundColumn.STOP] - starts
+        order = np.argsort(segments, kind="stable")
+        parts = np.diff(segments[order]) | np.diff(sizes[order].cumsum() // _COPIED)
+        records = [b""] * len(found)
+        for some in np.split(order, np.flatnonzero(parts) + 1) if len(order) else ():
+            data = np.frombuffer(mapped.data[segments[some[0]]], np.uint8)
+            copied, ends = np.empty(int(sizes[some].sum()), np.uint8), np.empty(len(some) + 1, np.int32)
+            self._kernels.gather(data, starts[some], sizes[some], ends, copied)
+            raw, places = copied.tobytes(), ends.tolist()
+            for number, begin, end in zip(some.tolist(), places, places[1:]):  # noqa: B905
+                records[number] = raw[begin:end]
+        return records
 
     def _map(self, current: IndexFile) -> _Mapped | None:
         """What is there now; None where any index file has to be copied."""

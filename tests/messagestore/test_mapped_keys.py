@@ -85,6 +85,19 @@ def test_it_answers_what_there_is(store: MessageStore) -> None:
     ]
 
 
+def test_many_keys_of_large_messages(tmp_path: Path) -> None:
+    """More bytes than are copied together."""
+    bodies = {f"k{number}": bytes([number]) * (3 << 20) for number in range(7)}
+    with open_small(tmp_path, mappedFileSizeCommitLog=16 << 20) as store:
+        for key, body in bodies.items():
+            store.put(Message("T", body, keys=[key], queue_id=0))
+        found = store.query_key("T", ["k5", "none", *bodies])
+    assert {key: [one.body for one in some] for key, some in found.items()} == {
+        "none": [],
+        **{key: [body] for key, body in bodies.items()},
+    }
+
+
 def test_what_is_put_is_found_while_files_come_and_go(tmp_path: Path) -> None:
     with open_small(tmp_path, mappedFileSizeCommitLog=1 << 14, maxIndexNum=50, **QUICK) as store:
         for number in range(400):
