@@ -281,36 +281,15 @@ def inner_batches(
     return bases, counts
 
 
-def one_list_alone(run: Records, kernels: Kernels) -> Ints:
-    """Indexes of records that have one of both lists and not the other."""
-    import pyarrow.compute as pc
-
-    every = np.arange(len(run.rows))
-    lists = _values(run, every, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
-    first, second = (one.is_valid() for one in lists)
-    return np.flatnonzero(pc.xor(first, second).to_numpy(zero_copy_only=False))
-
-
 def _both(
     run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: Kernels
 ) -> tuple[Ints, pa.StringArray, pa.StringArray]:
     """Indexes of the wanted records that have both properties, and the values of these."""
     import pyarrow.compute as pc
 
-    which = np.flatnonzero(wanted)
-    first, second = _values(run, which, one, other, kernels)
-    both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
-    return which[both], first.take(both), second.take(both)
-
-
-def _values(
-    run: Records, which: Ints, one: str, other: str, kernels: Kernels
-) -> tuple[pa.StringArray, pa.StringArray]:
-    """The values of two properties of some records, null where one has none."""
-    import pyarrow.compute as pc
-
     from rmqtool.scan.maps import property_maps
 
+    which = np.flatnonzero(wanted)
     rows = run.rows[which]
     maps = property_maps(
         kernels,
@@ -319,7 +298,9 @@ def _values(
         np.ascontiguousarray(rows[:, Field.PROPERTIES_LENGTH]),
         (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0,
     ).column
-    return pc.map_lookup(maps, one, "last"), pc.map_lookup(maps, other, "last")
+    first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
+    both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
+    return which[both], first.take(both), second.take(both)
 
 
 def _texts(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
     from rmqtool.repair.keep.order import Room
+    from rmqtool.repair.keep.unlisted import Unlisted
     from rmqtool.store.layout import Store
 
     Ints = npt.NDArray[np.int64]
@@ -92,10 +93,12 @@ class Ahead:
             found.insert(at, by)
 
 
-def by_units(store: Store, survey: Survey, room: Room, rule: MultiDispatch) -> Ahead:
+def by_units(
+    store: Store, survey: Survey, room: Room, rule: MultiDispatch, unlisted: Unlisted | None = None
+) -> Ahead:
     """Where units tell so, `Survey.light` becomes what they count. room: of the survey's holes.
 
-    rule: of the newest release that the store may be of.
+    rule: of the newest release that the store may be of. unlisted: looks at the queues.
     """
     found = Ahead()
     stated: dict[QueueKey, tuple[list[Run], list[int | None]]] = {
@@ -110,6 +113,8 @@ def by_units(store: Store, survey: Survey, room: Room, rule: MultiDispatch) -> A
                 continue
             reported = _stated_ahead(queue, runs)
             stated[key] = runs, reported
+            if unlisted is not None:
+                unlisted.look(key, queue, runs, reported)
             ends[key] = _end(queue)
             if blank := _blank(reported, runs, room):
                 found.blank[key] = blank
@@ -172,11 +177,14 @@ def _moved(run: Run, by: int) -> Run:
 
 def _blank(reported: Sequence[int | None], runs: Sequence[Run], room: Room) -> dict[int, int]:
     """Positions between units of neighbouring runs for which the log has no room, by the run behind them."""
-    return {
-        b.start: b.first - a.last - 1
-        for (a, b), (left, right) in zip(pairwise(runs), pairwise(reported), strict=True)
-        if left is not None and left == right and b.first > a.last + 1 and not room.between(a.end, b.start)
-    }
+    found: dict[int, int] = {}
+    for (a, b), (left, right) in zip(pairwise(runs), pairwise(reported), strict=True):
+        if left is None or right is None or room.between(a.end, b.start):
+            continue
+        count = (b.first - right) - (a.last - left) - 1
+        if count > 0:
+            found[b.start] = count
+    return found
 
 
 def _end(queue: QueueUnits) -> int:

@@ -21,9 +21,10 @@ from rmqtool.repair.keep.slot_assignment import batch_count
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.repair.keep.tombstone_template import TombstoneTemplates
 from rmqtool.repair.keep.torn import with_whole_properties
+from rmqtool.repair.list_remains import without_lists
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest, tombstone
-from rmqtool.scan.broken_lists import without_lists
+from rmqtool.repair.tombstone_forms import is_service
 from rmqtool.scan.torn import is_torn
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Filling:
     def _frame(self, made: Filled, hole: Hole, frame: Frame, extra: int) -> None:
         if frame.key is None or frame.slot is None:
             return
-        record = self._restored(frame)
+        record = self._restored(frame, trailer=hole.trailer)
         if record is not None and extra:
             record = padded(record, extra)
         if record is not None:
@@ -124,24 +125,29 @@ class Filling:
         position = Position(frame.key, frame.slot, frame.count)
         self._tombstone(made, hole, position, frame.start, frame.length + extra, frame.header)
 
-    def _restored(self, frame: Frame) -> bytes | None:
+    def _restored(self, frame: Frame, *, trailer: bool) -> bytes | None:
         header = frame.header
         if header is None or not header.framed or not (header.sound or self.keep_bodies):
             return None
-        if header.properties is None or is_torn(header.properties):
+        own = header.properties
+        if own is None or frame.key is None:
             return None
-        if frame.key is None or (
-            frame.key[0] in self.batches and batch_count(header, frame.slot) != frame.count
-        ):
+        in_batches, torn = frame.key[0] in self.batches, is_torn(own)
+        if torn and (in_batches or header.headless or is_service(frame.key[0])):
+            return None
+        if in_batches and batch_count(header, frame.slot) != frame.count:
             return None
         batch = bool(header.sys_flag & SysFlag.INNER_BATCH)
-        if lacks_number(frame.key[0].encode(), props.decode(header.properties), inner_batches=batch):
+        if lacks_number(frame.key[0].encode(), props.decode(own), inner_batches=batch):
             return None
         record = self.log.read(frame.start, frame.length)
+        if torn:
+            record = with_whole_properties(record, trailer=trailer) or record
+            own = record[len(record) - len(own) :]
         found = restored(frame, record, correct_crc=self.keep_bodies)
         if found is None:
             return None
-        own, dispatched = header.properties, _is_dispatched(header)
+        dispatched = _is_dispatched(header)
         made = self.multi_dispatch.relisted(*frame.key, frame.start, own, dispatched=dispatched)
         return sealed(found[: len(found) - len(own)] + made)
 

@@ -17,7 +17,7 @@ from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.keep.order import Room, light_missing
-from rmqtool.scan.broken_lists import only_pairs, without_lists
+from rmqtool.repair.list_remains import only_pairs, without_lists
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ class MultiDispatchPositions:
         self._count(stated, start, known)
         stated = [self._moved(one, start, -1) for one in stated]
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
+        if trusted and known.keys() - set(stated):
+            trusted = all(
+                one.key in self._ends for one in stated
+            )  # none is of a queue that nothing else names
         found = stated if trusted else list(known)
         for one in found if dispatched else known:
             self.proven[one.key].add(one.slot)

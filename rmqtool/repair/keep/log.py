@@ -26,6 +26,7 @@ from rmqtool.repair.keep.slot_assignment import SlotAssigner
 from rmqtool.repair.keep.stale import cut_stale, is_stale, loosen
 from rmqtool.repair.keep.survey import Surveyor
 from rmqtool.repair.keep.tiles import Tiles
+from rmqtool.repair.keep.unlisted import Unlisted
 from rmqtool.scan.events import TailContent
 from rmqtool.scan.multi import takes_number
 from rmqtool.scan.segment import SegmentScan
@@ -34,7 +35,7 @@ from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.donor import DonorRange
@@ -73,7 +74,7 @@ class RepairedLog:
     many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
     them than the log ever had room for, left as they are too. ahead: light queues whose units count.
     undecided: as in `Order`, with the frames of those that do not stay as they are. behind: whole messages
-    behind the end of the log that no queue takes.
+    behind the end of the log that no queue takes. unlisted: `Unlisted.gone`.
     """
 
     segments: list[PlacedSegment]
@@ -88,6 +89,7 @@ class RepairedLog:
     ahead: Ahead = field(default_factory=Ahead)
     undecided: list[tuple[tuple[Run, Frame | None], tuple[Run, Frame | None]]] = field(default_factory=list)
     behind: list[Frame] = field(default_factory=list)
+    unlisted: dict[QueueKey, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def unplaced(self) -> list[Frame]:
@@ -146,7 +148,13 @@ class LogRepair:
         """Reads the whole log, then decides about every hole in it."""
         survey, donated_ranges = self._surveyed()
         open_skipped(survey)
-        ahead = by_units(self.store, survey, Room(survey.holes, ()), self.rules.multi_dispatch)
+        with LogBytes(survey.segments, self.mode) as log:
+            unlisted = Unlisted(survey, log)
+            ahead = self._ahead(survey, unlisted)
+        if unlisted.offsets:
+            survey = self._survey_of(survey.segments, unlisted.offsets)
+            open_skipped(survey)
+            ahead = self._ahead(survey)
         order = order_of(survey, self._pointed(survey), partial(self._with_unit, survey))
         loosen(survey, order)
         with LogBytes(survey.segments, self.mode) as log:
@@ -177,6 +185,7 @@ class LogRepair:
                 twice=sorted(order.twice),
                 jumps=order.jumps,
                 ahead=ahead,
+                unlisted=unlisted.gone,
             )
             frames = {one.start: one for there in claims.frames.values() for one in there}
             made.undecided = [
@@ -202,6 +211,17 @@ class LogRepair:
         made.repaired += _torn(survey, made)
         self._clear_tail(made)
         return made
+
+    def _ahead(self, survey: Survey, unlisted: Unlisted | None = None) -> Ahead:
+        room, rule = Room(survey.holes, ()), self.rules.multi_dispatch
+        return by_units(self.store, survey, room, rule, unlisted)
+
+    def _survey_of(self, segments: Sequence[PlacedSegment], unlisted: Collection[int] = ()) -> Survey:
+        survey = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance, unlisted).read(
+            segments
+        )
+        cut_stale(survey)
+        return survey
 
     def _pointed(self, survey: Survey) -> dict[int, list[Position]]:
         """Positions with a unit for the first record of those that are alone; opens fillers that lie."""
@@ -236,9 +256,7 @@ class LogRepair:
 
     def _surveyed(self) -> tuple[Survey, list[DonorRange]]:
         """The log, with what donors have for its holes."""
-        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance)
-        survey = surveyor.read(self.placing.segments)
-        cut_stale(survey)
+        survey = self._survey_of(self.placing.segments)
         holes = self._wanting(survey) if self.donors else []
         if not holes:
             return survey, []
@@ -256,9 +274,7 @@ class LogRepair:
         by_base = {placed.base: placed for placed in segments}
         for one in donated_ranges:
             one.hole.placed = by_base[one.hole.placed.base]
-        survey = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance).read(segments)
-        cut_stale(survey)
-        return survey, donated_ranges
+        return self._survey_of(segments), donated_ranges
 
     def _wanting(self, survey: Survey) -> list[Hole]:
         """Holes in which something is lost: not the unused rest of the last segment.

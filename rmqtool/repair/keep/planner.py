@@ -30,7 +30,7 @@ from rmqtool.repair.plan import (
     make_planned,
     plan_id,
 )
-from rmqtool.repair.plan_words import counted
+from rmqtool.repair.plan_words import counted, unlisted
 from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import Begun, begin, costs_of
@@ -306,6 +306,10 @@ def _notes(log: RepairedLog) -> list[str]:
         f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "
         f"{kept[one.key in log.blanks]}"
         for one in log.without
+    ]
+    notes += [
+        f"queue {key[0]}/{key[1]}: {unlisted(count, first)}"
+        for key, (count, first) in sorted(log.unlisted.items())
     ]
     return notes
 

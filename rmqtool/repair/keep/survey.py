@@ -23,7 +23,6 @@ from rmqtool.repair.keep.model import Blanked, Frame, Hole, QueueKey, Run, Surve
 from rmqtool.repair.keep.overlay import OverlaySource
 from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.repair.tombstone_forms import is_service
-from rmqtool.scan.broken_lists import broken_lists
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
 from rmqtool.scan.joined_runs import RunJoiner
@@ -34,7 +33,7 @@ from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -70,7 +69,8 @@ class Surveyor:
     """Make it, call `read` once.
 
     rules: whose records may take several positions, or positions in several queues. jobs: threads that read
-    segments ahead. advance: called with how many bytes are done.
+    segments ahead. advance: called with how many bytes are done. unlisted: physical offsets of records whose
+    lists of further queues are wrong.
     """
 
     kernels: Kernels
@@ -78,6 +78,7 @@ class Surveyor:
     rules: FileRules
     jobs: int = 1
     advance: Callable[[int], object] | None = None
+    unlisted: Collection[int] = ()
     _survey: Survey = field(init=False)
     _dispatcher: Dispatcher = field(init=False)
     _placed: PlacedSegment = field(init=False)
@@ -222,8 +223,8 @@ class Surveyor:
             good[number] &= self._takes_torn(run, rows[number])
         good &= self._counts_right(run)
         refused = without_number(run, self.kernels)
-        broken = self._with_broken_lists(run)
-        good &= ~refused & ~broken
+        unlisted = self._is_unlisted(run)
+        good &= ~refused & ~unlisted
         if good.all():
             self._good(run)
             return
@@ -231,17 +232,16 @@ class Surveyor:
         at = 0
         for start, end in [*places.reshape(-1, 2).tolist(), [len(rows), len(rows)]]:
             for number in range(at, start):
-                self._suspect(rows[number], refused=bool(refused[number]), broken=bool(broken[number]))
+                self._suspect(rows[number], refused=bool(refused[number]), unlisted=bool(unlisted[number]))
             if start < end:
                 self._good(Records(rows[start:end], run.window, run.origin))
             at = end
 
-    def _with_broken_lists(self, run: Records) -> Mask:
-        """Which records a look at the entries may give their further queues back."""
-        plain = (run.rows[:, Field.SYS_FLAG] & _NO_POSITION) == 0
-        if self.rules.multi_dispatch is MultiDispatch.NONE:
-            return np.zeros(len(plain), np.bool_)
-        return np.asarray(plain & broken_lists(run, self.kernels), np.bool_)
+    def _is_unlisted(self, run: Records) -> Mask:
+        if not self.unlisted:
+            return np.zeros(len(run.rows), np.bool_)
+        offsets = run.rows[:, Field.POSITION] + self._placed.base
+        return np.isin(offsets, np.fromiter(self.unlisted, np.int64))
 
     def _counts_right(self, run: Records) -> Mask:
         """Which records state the queue offset that their INNER_BASE has, as those of batch queues do."""
@@ -301,9 +301,9 @@ class Surveyor:
                 place = self._placed.base + int(run.rows[index, Field.POSITION]), slot
                 self._survey.uncounted.setdefault((name, number), []).append(place)
 
-    def _suspect(self, row: Rows, *, refused: bool, broken: bool) -> None:
+    def _suspect(self, row: Rows, *, refused: bool, unlisted: bool) -> None:
         start = int(row[Field.POSITION])
-        reason = "not-a-number" if refused else "broken-list" if broken else "out-of-place"
+        reason = "not-a-number" if refused else "unlisted" if unlisted else "out-of-place"
         reason = "bad-crc" if row[Field.CRC_STATE] == CrcState.BAD else reason
         hole = self._hole(start, start + int(row[Field.STORE_SIZE]), reason)
         moved = bool(row[Field.ISSUES] & int(Issue.OFFSET))

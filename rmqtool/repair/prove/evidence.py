@@ -61,8 +61,18 @@ class Evidence:
                 (one.queue_offset and slot not in units) or self._only_type(one)
             ):
                 continue  # no release gives a record without a unit a queue offset
+            if self._keeps_entries(one, units):
+                continue
             if slot in units or not (units or self._contradicted(one) or self._put_right(one)):
                 yield one
+
+    def _keeps_entries(self, one: Record, units: Sequence[Slot]) -> bool:
+        """It has other lists of further queues now, and every entry that it had leads to it still."""
+        return (
+            any(unit != _slot(one) for unit in units)
+            and record_at(self.result, one.physical_offset, self.kernels, self.access) == one
+            and all(self._unit(unit) == one.physical_offset for unit in units)
+        )
 
     def _contradicted(self, one: Record) -> bool:
         """By intact records of its queue: at its offset, or beside it and on the wrong side in the log."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.broker.refused_rows import without_number
+from rmqtool.repair.list_remains import only_pairs, without_lists
 from rmqtool.repair.plan import Action
-from rmqtool.scan.broken_lists import has_broken_list, only_pairs, without_lists
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.joined_runs import joined_runs
@@ -49,7 +49,10 @@ _SEPARATOR = b"\x02"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A whole record at its own place. body: its SHA-256."""
+    """A whole record at its own place. body: its SHA-256; others: that of its properties.
+
+    Without the lists of further queues, and pieces that no reader sees.
+    """
 
     topic: str
     queue_id: int
@@ -58,6 +61,7 @@ class Record:
     size: int
     sys_flag: int
     body: bytes
+    others: bytes
 
 
 @dataclass
@@ -226,6 +230,7 @@ class Comparison:
 
 def _record(run: Records, number: int, base: int) -> Record:
     row = run.rows[number]
+    properties = _bytes(run, row, Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH)
     return Record(
         _bytes(run, row, Field.TOPIC_POSITION, Field.TOPIC_LENGTH).decode("utf-8", "replace"),
         int(row[Field.QUEUE_ID]),
@@ -234,6 +239,7 @@ def _record(run: Records, number: int, base: int) -> Record:
         int(row[Field.STORE_SIZE]),
         int(row[Field.SYS_FLAG]),
         sha256(_bytes(run, row, Field.BODY_POSITION, Field.BODY_LENGTH)).digest(),
+        sha256(b"\x02".join(sorted(_parts(only_pairs(without_lists(properties)))))).digest(),
     )
 
 
@@ -312,10 +318,7 @@ def _joined(places: list[_Change], near: int) -> list[_Change]:
 
 
 def _same_message(run: Records, number: int, result: ByteSource, position: int) -> bool:
-    """Whether the result has the same message there, separators among its properties apart.
-
-    So it is where a broken list of further queues was made again, of what its entries say.
-    """
+    """Whether the result has the same message there, separators among its properties apart."""
     row = run.rows[number]
     start, size = int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
     was = run.window[start - run.origin : start - run.origin + size].tobytes()
@@ -329,10 +332,7 @@ def _same_message(run: Records, number: int, result: ByteSource, position: int) 
     if length < 0 or int.from_bytes(now[:4], "big") != text + length:
         return False
     held = result.window(position + text, length).tobytes()
-    if _parts(held) == _parts(was[text:]):
-        return True
-    had, has = (set(_parts(only_pairs(without_lists(one)))) for one in (was[text:], held))
-    return has_broken_list(was[text:]) and had == has
+    return _parts(held) == _parts(was[text:])
 
 
 def _parts(properties: bytes) -> list[bytes]:

@@ -1,0 +1,42 @@
+"""What damage leaves of the two lists of further queues among the properties of a record.
+
+With `enableMultiDispatch` a broker writes both (`MultiDispatch#wrapMultiDispatch`), and no CRC but `__CRC32#`
+covers them.
+"""
+
+from __future__ import annotations
+
+from operator import eq
+
+from formats import properties as props
+
+_LISTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
+_END = 8
+"""letters of a name, and the separator behind it"""
+
+
+def has_remains(properties: bytes) -> bool:
+    """Whether something may be a list, or have been one: by its name, or a piece that Java drops."""
+    pairs = props.decode_pairs(properties)
+    return any(one.raw and (not one.is_pair or _is_nearly(one.raw)) for one in pairs)
+
+
+def without_lists(properties: bytes) -> bytes:
+    """Properties less both lists, and what may have been one by its name."""
+    return props.encode_segments(one for one in props.decode_pairs(properties) if not _is_nearly(one.raw))
+
+
+def only_pairs(properties: bytes) -> bytes:
+    """Properties less the pieces that Java drops."""
+    return props.encode_segments(one for one in props.decode_pairs(properties) if one.is_pair)
+
+
+def _is_nearly(pair: bytes) -> bool:
+    """Whether a property has a list's name: a third of its letters in their place, or its end anywhere."""
+    for name in _LISTS:
+        wanted = f"{name}\x01".encode()
+        if len(pair) >= len(wanted) and 3 * sum(map(eq, pair, wanted)) >= len(wanted):
+            return True
+        if wanted[-_END:] in pair:
+            return True
+    return False
