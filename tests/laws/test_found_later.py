@@ -1619,3 +1619,35 @@ def test_a_plan_is_held_against_a_release_that_refuses_the_store_as_it_is(tmp_pa
     assert done.exit_code == 1
     problems = json.loads(done.stdout)["summary"]["checked"]["problems"]
     assert any(one.startswith("5.3.3") and "DR-NOT-REBUILT" in one for one in problems), problems
+
+
+def test_a_record_with_a_queue_below_zero_is_not_kept_as_it_states(tmp_path: Path) -> None:
+    """240457: its queues are in RocksDB; the plan put it into its queue, and the proof held it for intact."""
+    made = make(240457, tmp_path)
+    damaged = [one for one in strict.carve(made.root).values() if one.queue_id < 0]
+    assert damaged
+    done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--store-config", made.conf)
+    assert done.exit_code == 0, done.stderr
+    after = strict.carve(tmp_path / "out")
+    assert all(after[one.offset].queue_id >= 0 for one in damaged if one.offset in after)
+
+
+def test_a_lone_record_whose_queue_has_its_entry_a_bit_away(tmp_path: Path) -> None:
+    """240549: 4 had become 0; it was kept there, and the next plan was to take it out."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Late" if number % 3 == 0 else "Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    late = store.of("Late")
+    for one in late:
+        path, position = store.segment(one.offset)
+        if one is late[4]:
+            store.patch(path, position + OFF_QUEUE_OFFSET, (0).to_bytes(8, "big"))
+        else:
+            store.patch(path, position, bytes(one.size))
+    after = recovered(store, tmp_path)
+    raw = after[late[4].offset]
+    assert int.from_bytes(raw[OFF_QUEUE_OFFSET : OFF_QUEUE_OFFSET + 8], "big") == 4
+    again = rmq("recover", tmp_path / "out", "--json")
+    assert again.exit_code == 0, again.stderr
+    assert not json.loads(again.stdout)["rows"]

@@ -29,9 +29,9 @@ _DELAYED = "SCHEDULE_TOPIC_XXXX"
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `damaged`: offsets of those of them of which only the body is wrong, or its CRC. `undispatched`: whole
-    records without their unit although a later record has its own. `units`: those that lie there. `alike`:
-    records that are changed, but the same to every reader, and not among the lost.
+    `damaged`: offsets of those of them of which only the body is wrong, or its CRC, or the store time too.
+    `undispatched`: whole records without their unit although a later record has its own. `units`: those that
+    lie there. `alike`: records that are changed, but the same to every reader, and not among the lost.
     """
 
     proven_lost: tuple[Record, ...]
@@ -72,9 +72,11 @@ def _only_body(one: Record, made: Compound) -> bool:
     now = _bytes_at(one, made)
     at = one.raw.index(one.body, 80)
     end = at + len(one.body)
-    crc = slice(8, 12)  # of the body: nobody knows which of the two is wrong
     head, was = bytearray(now[:at]), bytearray(one.raw[:at])
-    head[crc] = was[crc] = b"    "
+    stored = 56 + 12 * (one.sys_flag >> 4 & 1)
+    # CRC and body: nobody knows which of the two is wrong; the store time nothing checks
+    for unchecked in (slice(8, 12), slice(stored, stored + 8)):
+        head[unchecked] = was[unchecked] = bytes(unchecked.stop - unchecked.start)
     return head == was and now[end:] == one.raw[end:]
 
 

@@ -308,13 +308,23 @@ def _disown(
     """Lonely records that are just what another queue misses there are out of order, not a queue.
 
     missed: where they begin. One that its queue may well begin with, as the log does not, or with queue
-    offset 0, is among them only where the holes of the log do not explain what is missing.
+    offset 0, is among them only where the holes of the log do not explain what is missing. So is one whose
+    queue has the unit for it where a bit of the queue offset makes the difference.
     """
     for run in singletons:
-        missing = run.start in missed and (run.key, run.first) not in pointed.get(run.start, ())
-        if missing or _is_claimed(order, run, pointed):
+        positions = pointed.get(run.start, ())
+        own = (run.key, run.first) in positions
+        missing = run.start in missed and not own
+        moved = run.count == 1 and not own and any(_is_a_bit_away(run, one) for one in positions)
+        if missing or moved or _is_claimed(order, run, pointed):
             order.chosen[run.key] = []
             order.outliers.append(run)
+
+
+def _is_a_bit_away(run: Run, position: Position) -> bool:
+    """Whether a position of the same queue has a queue offset with one other bit."""
+    key, slot = position
+    return key == run.key and (slot ^ run.first).bit_count() == 1
 
 
 def _is_claimed(order: Order, run: Run, pointed: Mapping[int, Sequence[Position]]) -> bool:

@@ -272,13 +272,15 @@ def whole(runs: Iterable[Records], base: int, kernels: Kernels) -> Iterator[Reco
     """Runs of whole records at their own place.
 
     One with torn properties (`CL-NUL`) is none, and one with a topic that is not UTF-8: it is in no queue.
-    Nor is one at which brokers end their log, as a property is no number.
+    Nor is one at which brokers end their log, as a property is no number, or one with a queue or a queue
+    offset below zero, which no broker gives (`SendMessageProcessor#sendMessage`).
     """
     for run in runs:
         rows = run.rows
         own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
         good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
         good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
+        good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
         good &= ~torn_properties(run)
         good &= ~without_number(run, kernels)
         if good.any():
