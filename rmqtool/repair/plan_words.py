@@ -15,7 +15,7 @@ def differ(count: int, queue_offset: int) -> str:
     return f"{count} consume queue entries from queue offset {queue_offset} on differ from the log"
 
 
-def unlisted(count: int, queue_offset: int) -> str:
+def dropped(count: int, queue_offset: int) -> str:
     """Of so many consume queue entries, the first of them at a queue offset."""
     why = "that do not name the queue, and are dropped"
     if count == 1:

@@ -86,11 +86,16 @@ def test_lists_are_made_again_from_their_entries(name: str, lost: str, fill: byt
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-def test_an_entry_of_a_record_without_a_trace_of_lists_is_named(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [False, True], ids=["no trace of a list", "no room for them"])
+def test_an_entry_that_is_dropped_is_named(name: str, room: bool, tmp_path: Path) -> None:
     golden = open_golden(name, tmp_path)
     before, one = places(golden.path), listing(golden)[20]
     begin, end = one.raw.index(NAMES) - 1, one.raw.index(OFFSETS) + len(OFFSETS) + 1
-    overwrite(golden, one.offset + begin, b"x" * (end - begin))
+    if room:
+        end -= len(OFFSETS) + 2
+        overwrite(golden, one.offset + begin, b"\x02other\x01".ljust(end - begin, b"x"))
+    else:
+        overwrite(golden, one.offset + begin, b"x" * (end - begin))
     summary = recovered(golden, tmp_path / "out")
     after = places(tmp_path / "out")
     moved = {key for key in before if after.get(key) != before[key]}

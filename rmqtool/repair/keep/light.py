@@ -17,6 +17,7 @@ from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.keep.order import Room, light_missing
+from rmqtool.repair.keep.unlisted import count_dropped
 from rmqtool.repair.list_remains import only_pairs, without_lists
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.model import Frame, QueueKey, Run, Survey
+    from rmqtool.repair.keep.unlisted import Dropped
 
 _NAMES, _SLOTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
 _FRAME = len(_NAMES) + len(_SLOTS) + 4
@@ -35,7 +37,8 @@ class MultiDispatchPositions:
 
     units: frames that units of light queues tell. records: broken ones that stay, with the properties that
     can be read. ahead: by how much records state more than their place.
-    proven: positions that units tell, or records that have a unit and whose properties are left.
+    proven: positions that units tell, or records that have a unit and whose properties are left. dropped:
+    entries of messages that stay and have no room to name the queue.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class MultiDispatchPositions:
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self.proven: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
+        self.dropped: Dropped = {}
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         self._room = Room(survey.holes, ())
         missing, self._apart = light_missing(survey, self._ahead.blank)
@@ -125,13 +129,14 @@ class MultiDispatchPositions:
         stated = [self._moved(one, start, -1) for one in stated]
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         if trusted and known.keys() - set(stated):
-            trusted = all(
-                one.key in self._ends for one in stated
-            )  # none is of a queue that nothing else names
+            # a queue that nothing else names is another one's name with a wrong letter
+            trusted = all(one.key in self._ends for one in stated)
         found = stated if trusted else list(known)
         for one in found if dispatched else known:
             self.proven[one.key].add(one.slot)
         if keeps and not trusted and (not known or _relisted(own or b"", found) is None):
+            for one in known.keys() - set(stated) if dispatched else ():
+                count_dropped(self.dropped, *one)
             found = stated
         elif not stated:
             found += self._guessed(queue_id, start, found, room - _FRAME)

@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
 from rmqtool.repair.keep.counted import Ahead, by_units
 from rmqtool.repair.keep.donor import Donors
@@ -35,7 +37,9 @@ from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.donor import DonorRange
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
+
+    Ints = npt.NDArray[np.int64]
 
 _STEP = 4 << 20
 _UNUSED = f"tail-{TailContent.ZERO.value}"
@@ -74,7 +80,8 @@ class RepairedLog:
     many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
     them than the log ever had room for, left as they are too. ahead: light queues whose units count.
     undecided: as in `Order`, with the frames of those that do not stay as they are. behind: whole messages
-    behind the end of the log that no queue takes. unlisted: `Unlisted.gone`.
+    behind the end of the log that no queue takes. dropped: entries of light queues, as
+    `Dropped`, that lead to whole messages.
     """
 
     segments: list[PlacedSegment]
@@ -89,7 +96,7 @@ class RepairedLog:
     ahead: Ahead = field(default_factory=Ahead)
     undecided: list[tuple[tuple[Run, Frame | None], tuple[Run, Frame | None]]] = field(default_factory=list)
     behind: list[Frame] = field(default_factory=list)
-    unlisted: dict[QueueKey, tuple[int, int]] = field(default_factory=dict)
+    dropped: list[tuple[QueueKey, tuple[int, int]]] = field(default_factory=list)
 
     @property
     def unplaced(self) -> list[Frame]:
@@ -152,7 +159,7 @@ class LogRepair:
             unlisted = Unlisted(survey, log)
             ahead = self._ahead(survey, unlisted)
         if unlisted.offsets:
-            survey = self._survey_of(survey.segments, unlisted.offsets)
+            survey = self._survey_of(survey.segments, np.fromiter(unlisted.offsets, np.int64))
             open_skipped(survey)
             ahead = self._ahead(survey)
         order = order_of(survey, self._pointed(survey), partial(self._with_unit, survey))
@@ -185,7 +192,6 @@ class LogRepair:
                 twice=sorted(order.twice),
                 jumps=order.jumps,
                 ahead=ahead,
-                unlisted=unlisted.gone,
             )
             frames = {one.start: one for there in claims.frames.values() for one in there}
             made.undecided = [
@@ -208,6 +214,7 @@ class LogRepair:
                     made.repaired += self._filled(hole, claims.frames[number], layouts[number], end, filling)
             _leave_blank(made, multi_dispatch.without())
             ahead.set_unproven(multi_dispatch.proven)
+            made.dropped = [*unlisted.gone.items(), *multi_dispatch.dropped.items()]
         made.repaired += _torn(survey, made)
         self._clear_tail(made)
         return made
@@ -216,10 +223,9 @@ class LogRepair:
         room, rule = Room(survey.holes, ()), self.rules.multi_dispatch
         return by_units(self.store, survey, room, rule, unlisted)
 
-    def _survey_of(self, segments: Sequence[PlacedSegment], unlisted: Collection[int] = ()) -> Survey:
-        survey = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance, unlisted).read(
-            segments
-        )
+    def _survey_of(self, segments: Sequence[PlacedSegment], unlisted: Ints | None = None) -> Survey:
+        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance, unlisted)
+        survey = surveyor.read(segments)
         cut_stale(survey)
         return survey
 

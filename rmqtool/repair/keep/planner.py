@@ -30,7 +30,7 @@ from rmqtool.repair.plan import (
     make_planned,
     plan_id,
 )
-from rmqtool.repair.plan_words import counted, unlisted
+from rmqtool.repair.plan_words import counted, dropped
 from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import Begun, begin, costs_of
@@ -308,8 +308,7 @@ def _notes(log: RepairedLog) -> list[str]:
         for one in log.without
     ]
     notes += [
-        f"queue {key[0]}/{key[1]}: {unlisted(count, first)}"
-        for key, (count, first) in sorted(log.unlisted.items())
+        f"queue {key[0]}/{key[1]}: {dropped(count, first)}" for key, (count, first) in sorted(log.dropped)
     ]
     return notes
 

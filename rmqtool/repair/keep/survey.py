@@ -33,7 +33,7 @@ from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -78,7 +78,7 @@ class Surveyor:
     rules: FileRules
     jobs: int = 1
     advance: Callable[[int], object] | None = None
-    unlisted: Collection[int] = ()
+    unlisted: Rows | None = None
     _survey: Survey = field(init=False)
     _dispatcher: Dispatcher = field(init=False)
     _placed: PlacedSegment = field(init=False)
@@ -238,10 +238,9 @@ class Surveyor:
             at = end
 
     def _is_unlisted(self, run: Records) -> Mask:
-        if not self.unlisted:
+        if self.unlisted is None:
             return np.zeros(len(run.rows), np.bool_)
-        offsets = run.rows[:, Field.POSITION] + self._placed.base
-        return np.isin(offsets, np.fromiter(self.unlisted, np.int64))
+        return np.isin(run.rows[:, Field.POSITION] + self._placed.base, self.unlisted)
 
     def _counts_right(self, run: Records) -> Mask:
         """Which records state the queue offset that their INNER_BASE has, as those of batch queues do."""

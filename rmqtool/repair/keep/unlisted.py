@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.commitlog import SysFlag
-from rmqtool.repair.keep.headers import SMALLEST_RECORD, read_header
+from formats.commitlog import FLAT_HEADERS, TOPIC_LENGTH, SysFlag, is_v6
+from formats.primitives import sizeof
+from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.list_remains import has_remains
 from rmqtool.scan.torn import is_torn
 from rmqtool.scan.units import UNIT
@@ -27,20 +28,25 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
 
     Ints = npt.NDArray[np.int64]
+    Dropped = dict[QueueKey, tuple[int, int]]
+    """how many entries of each queue, and the lowest queue offset"""
+
+_HEAD = FLAT_HEADERS[True, True].size
+_REST = 1 << 16
+"""bytes of topic and properties at most"""
 
 
 @dataclass
 class Unlisted:
     """Collects such records. survey: of the log whose bytes `log` reads.
 
-    offsets: physical, of those whose lists are made again. gone: of each queue how many entries lead to
-    others, and the place of the first.
+    offsets: physical, of those of whose lists something is left. gone: entries that lead to others.
     """
 
     survey: Survey
     log: LogBytes
     offsets: set[int] = field(default_factory=set)
-    gone: dict[QueueKey, tuple[int, int]] = field(default_factory=dict)
+    gone: Dropped = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         holes = self.survey.holes
@@ -71,23 +77,29 @@ class Unlisted:
                 inside &= (sizes >= SMALLEST_RECORD) & (sizes <= end - offsets)
                 for k in np.flatnonzero(inside & ~self._in_hole(offsets)).tolist():
                     if not self._look_at(int(offsets[k]), int(sizes[k])):
-                        count, first = self.gone.get(key, (0, int(slots[k])))
-                        self.gone[key] = count + 1, first
+                        count_dropped(self.gone, key, int(slots[k]))
 
     def _gaps(self, runs: Sequence[Run], ahead: Sequence[int | None]) -> Ints:
-        """Rows: first and last place that no run has, and between which physical offsets its record lies."""
+        """Rows: first and last place that no run has, and between which physical offsets its record lies.
+
+        None beside a run of which no entry tells the place.
+        """
         begin = self.survey.segments[0].base if self.survey.segments else 0
-        first, found = 0, []
+        found: list[tuple[int, int, int, int]] = []
+        reached, known = 0, True
         for run, by in zip(runs, ahead, strict=True):
             if by is None:
+                known = False
+                continue
+            first = run.first - by
+            if first < reached:
                 return np.empty((0, 4), np.int64)
-            if run.first - by > first:
-                found.append((first, run.first - by - 1, begin, run.start))
-            elif run.first - by < first:
-                return np.empty((0, 4), np.int64)
-            first, begin = run.last - by + 1, run.end
-        found.append((first, np.iinfo(np.int64).max, begin, self.survey.data_end))
-        return np.array(found, np.int64)
+            if known and first > reached:
+                found.append((reached, first - 1, begin, run.start))
+            reached, begin, known = run.last - by + 1, run.end, True
+        if known:
+            found.append((reached, np.iinfo(np.int64).max, begin, self.survey.data_end))
+        return np.array(found, np.int64).reshape(-1, 4)
 
     def _in_hole(self, offsets: Ints) -> npt.NDArray[np.bool_]:
         if not len(self._starts):
@@ -97,12 +109,40 @@ class Unlisted:
 
     def _look_at(self, offset: int, size: int) -> bool:
         """Takes the record, if it has remains of lists; False for a message that has none."""
-        header = read_header(self.log.read(offset, size), offset, size)
-        if header is None or not (header.framed and header.sound and header.own_place):
+        found = self._record(offset, size)
+        if found is None:
             return True
-        own = header.properties or b""
+        flags, own = found
         if not (has_remains(own) or is_torn(own)):
             return False
-        if not header.sys_flag & int(SysFlag.PREPARED):
+        if not flags & int(SysFlag.PREPARED):
             self.offsets.add(offset)
         return True
+
+    def _record(self, offset: int, size: int) -> tuple[int, bytes] | None:
+        """Flags and properties of the record of this size, None where none begins. Its body is not read."""
+        head = self.log.read(offset, _HEAD)
+        if len(head) < SMALLEST_RECORD:
+            return None
+        wide = is_v6(FLAT_HEADERS[False, False].unpack(head)["sys_flag"])
+        if len(head) < FLAT_HEADERS[wide].size:
+            return None
+        fixed = FLAT_HEADERS[wide].unpack(head)
+        width = TOPIC_LENGTH.get(fixed["magic"])
+        behind = FLAT_HEADERS[wide].size + max(fixed["body_length"], 0)
+        if (
+            (fixed["total_size"], fixed["physical_offset"]) != (size, offset)
+            or width is None
+            or behind >= size
+        ):
+            return None
+        rest = self.log.read(offset + behind, min(size - behind, _REST))
+        at = sizeof(width)
+        at += int.from_bytes(rest[:at], "big") + 2
+        return fixed["sys_flag"], rest[at:]
+
+
+def count_dropped(dropped: Dropped, key: QueueKey, slot: int) -> None:
+    """One more."""
+    count, first = dropped.get(key, (0, slot))
+    dropped[key] = count + 1, min(first, slot)

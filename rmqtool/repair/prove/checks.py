@@ -40,7 +40,7 @@ from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.units import UNIT
-from rmqtool.store.kinds import FileKind
+from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.releases import LAST_4, RELEASES
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _OTHERS = LAST_4, RELEASES[-1]
 """a plan for which nobody named a release is held against the last one of each line"""
 _OTHER_QUEUES = "DR-BATCH-AS-PLAIN"
-_QUEUES = tuple(f"{kind}/" for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE))
+_QUEUES = tuple(f"{kind}/" for kind in QUEUE_KINDS)
 STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
 _STARTED_ALL = (
     "starts of {} were simulated on the result: they do no harm that they would not have done before"
