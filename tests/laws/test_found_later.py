@@ -1651,3 +1651,12 @@ def test_a_lone_record_whose_queue_has_its_entry_a_bit_away(tmp_path: Path) -> N
     again = rmq("recover", tmp_path / "out", "--json")
     assert again.exit_code == 0, again.stderr
     assert not json.loads(again.stdout)["rows"]
+
+
+def test_a_record_that_states_more_messages_than_the_log_had_room_for(tmp_path: Path) -> None:
+    """270215: a flipped bit made 2^32 and 8 of its queue offset: it was to be lost, which was refused."""
+    made = make(270215, tmp_path)
+    (offset,) = (at for at, one in strict.carve(made.root).items() if one.queue_offset == (1 << 32) + 8)
+    done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--store-config", made.conf)
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[offset].queue_offset == 8

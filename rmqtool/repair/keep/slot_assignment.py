@@ -308,15 +308,18 @@ class SlotAssigner:
     def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[int, bool]]:
         """What the queue may have had there: the stated slot, the ends of what it misses, the next one.
 
-        And whether that lies between two records that the queue has.
+        And whether that lies between two records that the queue has. Of what it misses, a slot from which the
+        stated one differs in a bit goes before the ends.
         """
         if key[0] in self._survey.batches:
             return []
         slots: list[tuple[int, bool]] = []
         gap = self._gap_around(key, frame)
         if gap is not None:
-            inside = [stated] if gap.first <= stated <= gap.last else []
-            slots += [(slot, gap.first > 0) for slot in (*inside, gap.first, gap.last)]
+            missed = range(gap.first, gap.last + 1)
+            flipped = [one for bit in range(63) if (one := stated ^ (1 << bit)) in missed]
+            ends = flipped if len(flipped) == 1 and stated not in missed else [gap.first, gap.last]
+            slots += [(slot, gap.first > 0) for slot in ([stated] if stated in missed else []) + ends]
         runs = self._order.chosen.get(key)
         if runs and frame.start >= runs[-1].end and key not in self._order.twice:
             slots.append((self._next(key), False))

@@ -18,6 +18,7 @@ import numpy as np
 
 from formats.commitlog import SysFlag
 from rmqtool.errors import RmqtoolError
+from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
 from rmqtool.repair.prove.places import LogPlaces
 from rmqtool.repair.prove.records import Record, record_at
@@ -101,11 +102,16 @@ class Evidence:
         return now is not None and replace(now, sys_flag=one.sys_flag) == one
 
     def _put_right(self, one: Record) -> bool:
-        """Alone in its queue, and the result has its body where a queue missed it, in one part otherwise."""
+        """Alone in its queue, and the result has its body where a queue missed it, in one part otherwise.
+
+        So it has where the log in front never had room for as many messages as the record states.
+        """
         if any(self._neighbour(one, step) is not None for step in (-1, 1)):
             return False
         now = record_at(self.result, one.physical_offset, self.kernels, self.access)
-        return now is not None and (now.size, now.body) == (one.size, one.body) and self._missed(one, now)
+        if now is None or (now.size, now.body) != (one.size, one.body):
+            return False
+        return one.queue_offset > one.physical_offset // SMALLEST_RECORD or self._missed(one, now)
 
     def _missed(self, one: Record, now: Record) -> bool:
         """Whether intact records around a place tell that it is the record's, and not the one that it states.

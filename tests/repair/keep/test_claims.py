@@ -57,7 +57,10 @@ class AskingAll(SlotAssigner):
             if gap is not None:
                 if gap.first <= header.queue_offset <= gap.last:
                     found.append((key, header.queue_offset))
-                found += [(key, gap.first), (key, gap.last)]
+                slots = range(gap.first, gap.last + 1)
+                near = [slot for slot in slots if (slot ^ header.queue_offset).bit_count() == 1]
+                one = len(near) == 1 and header.queue_offset not in slots
+                found += [(key, slot) for slot in (near if one else (gap.first, gap.last))]
         for key, runs in self._order.chosen.items():
             if runs and frame.start >= runs[-1].end and key not in self._order.twice:
                 found.append((key, self._next(key)))
