@@ -270,7 +270,7 @@ class Reader(ABC):
             if whole is None or not here[0]:
                 yield from self._copied(some[:count], sizes[at : at + count])
             else:
-                yield from self._found(whole[1], whole[0], some[:count])
+                yield from self._in_window(whole[1], whole[0], some[:count])
             at += count
 
     def _copied(self, offsets: Ints, sizes: Ints) -> Iterator[tuple[Records, int, str]]:
@@ -284,10 +284,10 @@ class Reader(ABC):
                 first = int(offsets[at])
                 until = max(int(np.searchsorted(ends[at:stop], first + _BYTES, "right")) + at, at + 1)
                 window = self._log.read(first, int(ends[until - 1]) - first)
-                yield from self._found(window, first, offsets[at:until])
+                yield from self._in_window(window, first, offsets[at:until])
                 at = until
 
-    def _found(self, window: Window, begin: int, offsets: Ints) -> Iterator[tuple[Records, int, str]]:
+    def _in_window(self, window: Window, begin: int, offsets: Ints) -> Iterator[tuple[Records, int, str]]:
         """The records of a window that begins at a physical offset, in parts of some megabytes."""
         size = self._log.segment_size
         position, base = begin % size, begin - begin % size

@@ -10,9 +10,9 @@ from operator import eq
 
 from formats import properties as props
 
-_LISTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
-_END = 8
-"""letters of a name, and the separator behind it"""
+_LISTS = [f"{name}\x01".encode() for name in (props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET)]
+_END_OF_NAME, _END = b"TI_", 8
+"""from where on the end of a list's name is that of no other property, and bytes of it in a value"""
 
 
 def has_remains(properties: bytes) -> bool:
@@ -32,11 +32,15 @@ def only_pairs(properties: bytes) -> bytes:
 
 
 def _is_nearly(pair: bytes) -> bool:
-    """Whether a property has a list's name: a third of its letters in their place, or its end anywhere."""
-    for name in _LISTS:
-        wanted = f"{name}\x01".encode()
+    """Whether a property has a list's name: a third of its letters in their place, or its end.
+
+    Other names end alike (`TRAN_PREPARED_QUEUE_OFFSET`, those of clients), so that a name has to have much of
+    it. In a value no separator of a name stands.
+    """
+    value = pair.partition(b"\x01")[2]
+    for wanted in _LISTS:
         if len(pair) >= len(wanted) and 3 * sum(map(eq, pair, wanted)) >= len(wanted):
             return True
-        if wanted[-_END:] in pair:
+        if wanted[wanted.index(_END_OF_NAME) :] in pair or wanted[-_END:] in value:
             return True
     return False

@@ -60,13 +60,13 @@ def _texts(kernels: Kernels, window: Any, spans: Ints, most: int) -> tuple[pa.Ar
     (ends, name_ends), (other_ends, value_ends) = room(count + 1, np.int32), room(count + 1, np.int32)
     names, values = np.empty(most, np.uint8), np.empty(most, np.uint8)
     used = kernels.property_texts(window, spans, name_ends, names, value_ends, values)
-    return _strings(ends, names[: used[0]]), _strings(other_ends, values[: used[1]])
+    return _strings(count, ends, names[: used[0]]), _strings(count, other_ends, values[: used[1]])
 
 
-def _strings(ends: pa.Buffer, raw: npt.NDArray[np.uint8]) -> pa.Array:
+def _strings(count: int, ends: pa.Buffer, raw: npt.NDArray[np.uint8]) -> pa.Array:
     data, out = room(len(raw), np.uint8)
     out[:] = raw
-    return pa.Array.from_buffers(pa.string(), ends.size // 4 - 1, [None, ends, data])
+    return pa.Array.from_buffers(pa.string(), count, [None, ends, data])
 
 
 def _decoded(window: npt.NDArray[np.uint8], positions: Ints, sizes: Ints) -> tuple[pa.Array, Ints]:

@@ -18,7 +18,14 @@ REMAINS = [
     ("TAGS\x01Taxxxxx_QUEUE_OFFSET\x0152",),
     ("INNxxxxxxxxxxxxPATCH\x01%LMQ%a",),
 ]
-NONE = [(), ("KEYS\x01k", "TAGS\x01t"), ("INNER_NUM\x013", "INNER_BASE\x0123"), ("UNIQ_KEY\x01" + "7" * 32,)]
+NONE = [
+    (),
+    ("KEYS\x01k", "TAGS\x01t"),
+    ("INNER_NUM\x013", "INNER_BASE\x0123"),
+    ("UNIQ_KEY\x01" + "7" * 32,),
+    ("TRAN_PREPARED_QUEUE_OFFSET\x0152", "POP_CK_OFFSET\x017"),
+    ("SOURCE_OFFSET\x01" + "5" * 30, "ORIGIN_QUEUE_OFFSET\x019", "AUTO_DISPATCH\x01" + "y" * 30),
+]
 
 
 def joined(parts: tuple[str, ...]) -> bytes:

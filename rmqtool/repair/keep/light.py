@@ -129,8 +129,8 @@ class MultiDispatchPositions:
         stated = [self._moved(one, start, -1) for one in stated]
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         if trusted and known.keys() - set(stated):
-            # a queue that nothing else names is another one's name with a wrong letter
-            trusted = all(one.key in self._ends for one in stated)
+            # a queue that nothing else names, and without an entry, is another one's name with a wrong letter
+            trusted = all(one in known or one.key in self._ends for one in stated)
         found = stated if trusted else list(known)
         for one in found if dispatched else known:
             self.proven[one.key].add(one.slot)

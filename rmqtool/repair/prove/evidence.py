@@ -104,14 +104,16 @@ class Evidence:
     def _put_right(self, one: Record) -> bool:
         """Alone in its queue, and the result has its body where a queue missed it, in one part otherwise.
 
-        So it has where the log in front never had room for as many messages as the record states.
+        So it has in the same queue where the log in front never had room for as many messages as it states.
         """
         if any(self._neighbour(one, step) is not None for step in (-1, 1)):
             return False
         now = record_at(self.result, one.physical_offset, self.kernels, self.access)
         if now is None or (now.size, now.body) != (one.size, one.body):
             return False
-        return one.queue_offset > one.physical_offset // SMALLEST_RECORD or self._missed(one, now)
+        same_queue = (now.topic, now.queue_id) == (one.topic, one.queue_id)
+        too_many = one.queue_offset > one.physical_offset // SMALLEST_RECORD
+        return (same_queue and too_many) or self._missed(one, now)
 
     def _missed(self, one: Record, now: Record) -> bool:
         """Whether intact records around a place tell that it is the record's, and not the one that it states.

@@ -49,9 +49,10 @@ _SEPARATOR = b"\x02"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A whole record at its own place. body: its SHA-256; others: that of its properties.
+    """A whole record at its own place.
 
-    Without the lists of further queues, and pieces that no reader sees.
+    body: its SHA-256. others: that of its properties but for lists of further queues, and pieces that no
+    reader sees.
     """
 
     topic: str
