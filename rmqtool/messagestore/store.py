@@ -347,6 +347,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         next message at the end of the queue. Raises `UsageError` for a filter that no broker takes,
         `StoreClosedError`, `StoreIOError`, `UnreadableError`.
         """
+        if tags is None and sql92 is None and self._why_closed is None:
+            mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit, GetResult)
+            if mapped is not None:
+                return mapped
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
@@ -369,8 +373,8 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         A view stays good while it is referenced, also behind the expiry of its segment; what another process
         cuts behind this call is zeros in it.
         """
-        if tags is None and wait is None and self._why_closed is None:
-            mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit)
+        if tags is None and self._why_closed is None:
+            mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit, RawResult)
             if mapped is not None:
                 return mapped
         wanted = subscription_of(tags, None)

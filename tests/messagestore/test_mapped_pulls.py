@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rmqtool import Message
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore import mapped_pulls
-from rmqtool.messagestore.messages import AppendContext
+from rmqtool.messagestore.messages import AppendContext, GetResult, RawResult
 from tests.messagestore.helpers import RELEASES, open_small, traffic
 from tests.scan.conftest import compiled_kernels
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool import MessageStore
-    from rmqtool.messagestore.messages import RawResult
 
 TOPICS = ("Topic0", "Topic1")
 QUICK = {"diskMaxUsedSpaceRatio": 99, "deleteCommitLogFilesInterval": 1, "deleteConsumeQueueFilesInterval": 1}
@@ -66,6 +65,11 @@ def test_the_answer_is_that_of_a_pull(
     wanted = pulled(store, topic, queue_id, offset, limit)
     assert found == wanted
     assert type(found) is type(wanted)
+    messages = store.get(topic, queue_id, offset, limit)
+    of_a_pull = store.get(topic, queue_id, offset, limit, tags="*")
+    assert messages == of_a_pull
+    assert type(messages) is type(of_a_pull)
+    assert [type(one.raw) for one in messages.messages] == [bytes] * len(messages.messages)
 
 
 def test_it_answers_what_there_is(store: MessageStore) -> None:
@@ -73,14 +77,17 @@ def test_it_answers_what_there_is(store: MessageStore) -> None:
         low, high = store.offsets(topic, queue_id)
         assert high - low > PER_FILE
         for offset in range(low, high):
-            assert store._mapped_pulls.pull(topic, queue_id, offset, 1) == pulled(
-                store, topic, queue_id, offset
-            )
-        assert store._mapped_pulls.pull(topic, queue_id, low - 1, 1) is None
-        assert store._mapped_pulls.pull(topic, queue_id, high, 32) is None
-    counted = store.stats().get
-    store.get_raw("Topic0", 0, high - 1, 1)
-    assert (store.stats().get.hit, store.stats().get.messages) == (counted.hit + 1, counted.messages + 1)
+            found = store._mapped_pulls.pull(topic, queue_id, offset, 1, RawResult)
+            assert found == pulled(store, topic, queue_id, offset)
+            messages = store._mapped_pulls.pull(topic, queue_id, offset, 1, GetResult)
+            assert messages == store.get(topic, queue_id, offset, 1, tags="*")
+        for form in (RawResult, GetResult):
+            assert store._mapped_pulls.pull(topic, queue_id, low - 1, 1, form) is None
+            assert store._mapped_pulls.pull(topic, queue_id, high, 32, form) is None
+    for get in (store.get_raw, store.get):
+        counted = store.stats().get
+        get("Topic0", 0, high - 1, 1)
+        assert (store.stats().get.hit, store.stats().get.messages) == (counted.hit + 1, counted.messages + 1)
 
 
 def test_of_many_files_the_first_are_at_hand_and_others_by_and_by(
@@ -133,8 +140,9 @@ def test_what_another_process_cut_is_an_error(tmp_path: Path, file: str, limit: 
         path = min((tmp_path / file).iterdir())
         size = path.stat().st_size
         os.truncate(path, 8192)
-        with pytest.raises(StoreIOError, match="another process cut it"):
-            store.get_raw("T", 0, 760, limit)
+        for get in (store.get_raw, store.get):
+            with pytest.raises(StoreIOError, match="another process cut it"):
+                get("T", 0, 760, limit)
         assert len(store.get_raw("T", 0, 1, 1).records) == 1
         os.truncate(path, size)
 
@@ -200,4 +208,6 @@ def test_records_that_end_with_zeros_are_at_hand(tmp_path: Path) -> None:
             store.put(Message("T", b"x", queue_id=0), context=context)
         assert store.offsets("T", 0) == (0, 3)  # all is dispatched
         for limit in (1, 3):
-            assert store._mapped_pulls.pull("T", 0, 0, limit) == pulled(store, "T", 0, 0, limit)
+            found = store._mapped_pulls.pull("T", 0, 0, limit, RawResult)
+            assert found == pulled(store, "T", 0, 0, limit)
+            assert store.get("T", 0, 0, limit) == store.get("T", 0, 0, limit, tags="*")
