@@ -19,6 +19,7 @@ from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.check.queue_files import OpenFiles
 from rmqtool.repair.keep.frames import queues_there
 from rmqtool.scan.multi import MultiDispatch
+from rmqtool.scan.units import UNIT
 from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
@@ -253,7 +254,9 @@ def _stated_ahead(queue: QueueUnits, runs: Sequence[Run]) -> list[int | None]:
         ends = {run.start: run.first, run.last_start: run.last}
         ways = {stated - slots[at] for at, stated in ends.items() if at in slots}
         reported.append(ways.pop() if len(ways) == 1 else None)
-        if (by := reported[-1]) is not None:
+        if (by := reported[-1]) is not None and _of_another_file(queue, run, by):
+            reported[-1] = None
+        elif by is not None:
             absent += [(number, stated - by) for at, stated in ends.items() if at not in slots]
     if absent:
         there = queue.gather(np.array([slot for _, slot in absent], np.int64))[0] >= 0
@@ -261,6 +264,14 @@ def _stated_ahead(queue: QueueUnits, runs: Sequence[Run]) -> list[int | None]:
             if others:
                 reported[number] = None
     return reported
+
+
+def _of_another_file(queue: QueueUnits, run: Run, by: int) -> bool:
+    """Whether a run's units lie whole files away from what it states, where nothing is: in a copied file."""
+    of_a_file = queue.files[0].size // UNIT.itemsize
+    if not by or not of_a_file or by % of_a_file:
+        return False
+    return bool((queue.gather(np.array([run.first, run.last], np.int64))[0] < 0).all())
 
 
 def _slots(queue: QueueUnits, runs: Sequence[Run]) -> dict[int, int]:

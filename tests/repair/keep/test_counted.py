@@ -185,6 +185,23 @@ def test_another_queue_s_file_says_nothing(tmp_path: Path) -> None:
     assert now == was
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_copy_of_a_file_that_is_lost_moves_no_entry(tmp_path: Path, missing: bool) -> None:
+    """Law seed 280009: over the file in front, where its entries seemed to say that records state too much."""
+    store = LightStore()
+    for _ in range(30):
+        store.light(A)
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    front, behind = (f"consumequeue/{A}/0/{base:020d}" for base in (0, 400))
+    store.patch(front, 0, store.read(behind))
+    if missing:
+        (store.root / behind).unlink()
+    else:
+        store.patch(behind, 0, bytes(400))
+    assert strict.entries(recovered(store, tmp_path)) == was
+
+
 def test_a_foreign_file_s_units_take_no_place(tmp_path: Path) -> None:
     """Law seed 40554: units of lost records in it filled what the queue missed; all behind them moved."""
     alone, lost = (0, 2, 4, 6, 11, 17), (2, 3, 5, 7, 9, 10, 14)
