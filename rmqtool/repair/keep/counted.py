@@ -255,7 +255,7 @@ def _stated_ahead(queue: QueueUnits, runs: Sequence[Run]) -> list[int | None]:
         ways = {stated - slots[at] for at, stated in ends.items() if at in slots}
         reported.append(ways.pop() if len(ways) == 1 else None)
         if (by := reported[-1]) is not None and _of_another_file(queue, run, by):
-            reported[-1] = None
+            reported[-1] = 0
         elif by is not None:
             absent += [(number, stated - by) for at, stated in ends.items() if at not in slots]
     if absent:
@@ -267,7 +267,7 @@ def _stated_ahead(queue: QueueUnits, runs: Sequence[Run]) -> list[int | None]:
 
 
 def _of_another_file(queue: QueueUnits, run: Run, by: int) -> bool:
-    """Whether a run's units lie whole files away from what it states, where nothing is: in a copied file."""
+    """Whether a run's units lie whole files away from what it states, where none are: in a copied file."""
     of_a_file = queue.files[0].size // UNIT.itemsize
     if not by or not of_a_file or by % of_a_file:
         return False

@@ -2,7 +2,8 @@
 
 So a plan may move no entry of a file that a broker wrote for the queue. Brokers append entries in the order
 of the log (`ConsumeQueue#putMessagePositionInfo`): a file is another queue's where two neighbouring entries
-pass over a whole record that states a queue offset between theirs.
+pass over a whole record that states a queue offset between theirs. It is a copy of another file of the queue
+where the result has its entries, and the store lost them.
 """
 
 from __future__ import annotations
@@ -113,13 +114,15 @@ class LightOrder:
         return (offsets >= self.source.segments.first_offset) & (offsets <= self.last) & (units["size"] > 0)
 
     def is_foreign(self, file: StoreFile) -> bool:
-        """Whether two neighbouring entries pass over a whole record that belongs between them."""
+        """Whether it is a copy, or two neighbouring entries pass over a whole record between them."""
         with closing(OpenFiles(self.access)) as files, closing(OpenFiles(self.access)) as files_after:
             own, repaired = _queue_of(self.source, file, files), _queue_of(self.result, file, files_after)
             if own is None or repaired is None:
                 return False
             records = RecordsAt(self.source.segments, files)
             try:
+                if self._is_copy(own, repaired, file):
+                    return True
                 there = self._offsets(repaired)
                 return any(
                     self._skipped(own, before, behind, there, records)
@@ -128,9 +131,30 @@ class LightOrder:
             except RmqtoolError:
                 return False  # what cannot be read proves nothing
 
+    def _is_copy(self, own: QueueUnits, repaired: QueueUnits, file: StoreFile) -> bool:
+        """Whether the result has its entries at the same places of another file, where the store has none."""
+        number = _number(own, file)
+        begin = own.first_slot(number)
+        begins = np.array([repaired.first_slot(k) for k in range(len(repaired.files))], np.int64)
+        shifts = begins[begins != begin] - begin
+        for first, units in own.parts(number):
+            places = np.flatnonzero(self._leads(units))
+            if not len(places) or not len(shifts):
+                continue
+            offsets = units["physical_offset"][places].astype(np.int64)
+            slots = begin + first + places
+            shifts = shifts[repaired.gather(slots[0] + shifts)[0] == offsets[0]]
+            shifts = shifts[[self._has_now(own, repaired, slots + by, offsets) for by in shifts.tolist()]]
+        return len(shifts) > 0
+
+    @staticmethod
+    def _has_now(own: QueueUnits, repaired: QueueUnits, slots: Ints, offsets: Ints) -> bool:
+        """Whether the result has entries that the store has not."""
+        return bool((own.gather(slots)[0] < 0).all() and (repaired.gather(slots)[0] == offsets).all())
+
     def _neighbours(self, queue: QueueUnits, file: StoreFile) -> Iterator[tuple[int, int]]:
         """Physical offsets of neighbouring units, ascending; -1 in front of the queue's first one."""
-        number = next(k for k, one in enumerate(queue.files) if one.display_path == file.display_path)
+        number = _number(queue, file)
         slot = queue.first_slot(number)
         left = -1 if slot == 0 else None
         if slot > 0 and (found := int(queue.gather(np.array([slot - 1], np.int64))[0][0])) >= 0:
@@ -191,6 +215,10 @@ def _queue_of(store: Store, file: StoreFile, files: OpenFiles) -> QueueUnits | N
     key = file.topic, file.queue_id
     queues = store.queues(FileKind.CONSUMEQUEUE)
     return next((QueueUnits(one, files) for one in queues if (one.topic, one.queue_id) == key), None)
+
+
+def _number(queue: QueueUnits, file: StoreFile) -> int:
+    return next(k for k, one in enumerate(queue.files) if one.display_path == file.display_path)
 
 
 def _whole_units(size: int) -> int:
