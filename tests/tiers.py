@@ -11,8 +11,10 @@ import json
 import random
 import re
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -44,6 +46,8 @@ WITH_JAVA = ("tests/interop/",)
 """tests that share the JVMs of two releases, and mostly wait for them"""
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
 FEW = 1
+SHARE = 3
+"""one of so many cases of a test with the mark `share` runs always"""
 LONG = (
     "tests/check/test_dying.py",
     "tests/cli/test_interrupt.py",
@@ -81,6 +85,21 @@ def sampled(
         case if place in always else pytest.param(*(case if unpack else (case,)), marks=pytest.mark.full)
         for place, case in enumerate(listed)
     ]
+
+
+def beyond_a_share(names: list[str]) -> set[str]:
+    """Of tests with the mark `share`, the cases that run with `-m full` only: two of three.
+
+    Which ones their names decide, so that no parameter has the same value in all that stay.
+    """
+    cases: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        cases[name.partition("[")[0]].append(name)
+    return {
+        name
+        for of_one in cases.values()
+        for name in sorted(of_one, key=lambda one: crc32(one.encode()))[-(-len(of_one) // SHARE) :]
+    }
 
 
 def kind_of(golden: str) -> str:
@@ -137,7 +156,13 @@ def results_in(done: Path) -> list[dict[str, Any]]:
     return list({row["id"]: row for row in rows}.values())
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Before pytest chooses by marks, as some are given here."""
+    beyond = beyond_a_share([item.nodeid for item in items if item.get_closest_marker("share")])
+    for item in items:
+        if item.nodeid in beyond:
+            item.add_marker(pytest.mark.full)
     done = config.stash[DONE]
     left_out = {item.nodeid for item in items if item.nodeid in done}
     if config.getoption("few"):

@@ -125,6 +125,7 @@ def sorted_out(found: list[dict[str, Any]], summary: dict[str, Any]) -> tuple[An
     return of_log, sorted(str(one) for one in found if one not in of_log), summary
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("module", KERNELS)
 @pytest.mark.parametrize("derived", [False, True])
 @pytest.mark.parametrize("harm", [None, *DAMAGE, jumping_times])

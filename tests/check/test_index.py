@@ -68,6 +68,7 @@ def test_compiled_kernels_find_the_same(golden: Callable[[str], Golden], fresh_g
     assert {finding.code for finding in one} == {"IDX-HASH", "IDX-TIME"}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_damage_is_found_at_its_place(case: DamageCase, damaged: Callable[[DamageCase], Path]) -> None:
     found, _ = check_index(damaged(case), StoreConfig.model_validate(case.settings))

@@ -53,6 +53,7 @@ def verified(root: Path, jobs: int) -> tuple[list[dict[str, Any]], dict[str, Any
     return found, run.summary() | {"seconds": None}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("module", KERNELS)
 @pytest.mark.parametrize("harm", [None, *DAMAGE, jumping_times])
 def test_sums_say_what_the_records_say(

@@ -60,6 +60,7 @@ def state_of(root: Path) -> list[Finding]:
     return list(check_state(store, queues=queue_ends(store), log_end=log_end(store)))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", fixtures.golden_names())
 def test_goldens_have_notes_only(name: str, golden: Callable[[str], Golden]) -> None:
     for root in golden(name).stores.values():
@@ -72,6 +73,7 @@ CHECKPOINT = [one for one in fixtures.damage_cases() if one.cls == "checkpoint"]
 HEALTHY_TOO = {"confirm-low"}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", CHECKPOINT, ids=lambda case: case.id)
 def test_checkpoint_damage_is_at_its_place(case: DamageCase, damaged: Callable[[DamageCase], Path]) -> None:
     found = state_of(damaged(case))
@@ -116,6 +118,7 @@ def test_markers(damaged: Callable[[str], Path], fresh_golden: Fresh) -> None:
 DELAY = [one for one in fixtures.damage_cases() if one.cls == "delayoffset"]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", DELAY, ids=lambda case: case.id)
 def test_delay_offsets_as_the_broker_loaded_them(
     case: DamageCase, damaged: Callable[[DamageCase], Path]

@@ -134,6 +134,7 @@ def test_a_condition_too_long_to_take_apart_is_a_usage_error(golden):
     assert "too long" in result.stderr
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "words"),
     [

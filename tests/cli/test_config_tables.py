@@ -51,6 +51,7 @@ STATES = {
 BEST = ("good", "cut", "trailing")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "primary", "bak"),
     sampled(
@@ -143,6 +144,7 @@ def test_a_topic_without_an_entry_gets_one_when_it_is_named(store, tmp_path, sto
     }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("junk", [b"\xff" * 300, b"[" * 5000, b'{"a":' * 5000, b"null", b'"x"', b"{}{}{}"])
 def test_hostile_tables_end_in_an_answer(store, junk):
     for path in (store / "config").iterdir():

@@ -312,6 +312,7 @@ def contents() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("content", contents())
 @pytest.mark.parametrize("name", NAMES)
 def test_any_content_under_every_name(

@@ -112,6 +112,7 @@ def test_every_command_is_asked() -> None:
     assert {next(one for one in COMMANDS if f"{name} ".startswith(f"{one} ")) for name in ASKED} == shown
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("which", "name"), CASES)
 def test_nothing_is_cut_or_dropped_silently(
     which: str, name: str, golden: Callable[[str], fixtures.Golden], tmp_path: Path

@@ -353,6 +353,7 @@ def test_readers_may_skip_row_groups(store: Path, tmp_path: Path) -> None:
     assert json.loads(metadata.metadata[b"rmqtool.export"])["complete"] is True
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", ["parquet", "ndjson", "csv"])
 @pytest.mark.parametrize("what", ["body", "keys", "hosts", "properties", "body,keys,hosts,properties"])
 def test_what_is_redacted_is_in_no_file(

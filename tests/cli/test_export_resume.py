@@ -73,6 +73,7 @@ def content(path: Path) -> Any:
     return path.read_bytes()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("options", [(), ("--topic", "Topic1"), ("--limit", 40)])
 def test_what_goes_on_equals_what_was_not_interrupted(

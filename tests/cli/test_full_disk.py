@@ -95,6 +95,7 @@ def full_at_some_call(golden, tmp_path: Path, name: str, *, every: bool) -> None
         shutil.rmtree(place)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["ndjson", "lake", "salvage", "rebuild", "plan"])
 def test_nothing_half_made_is_left(damaged, tmp_path, name):
     full_at_some_call(damaged, tmp_path, name, every=False)

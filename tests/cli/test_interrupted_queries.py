@@ -98,6 +98,7 @@ def interrupted(
     return out, error, process.returncode
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "sent"),
     [

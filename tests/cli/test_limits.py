@@ -145,6 +145,7 @@ def _kind(case: tuple[str, str]) -> object:
     return case[0]
 
 
+@pytest.mark.share
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("place", "form"), sampled(product(PLACES, FORMS), _kind, unpack=True))
 def test_every_command_ends(place: str, form: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -173,6 +173,7 @@ def test_diff_says_who_is_ahead(store, tmp_path, store_unchanged):
     assert rmq("offsets", "diff", store, store).exit_code == 0
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "text",
     [

@@ -46,6 +46,7 @@ def store(whole: Path, tmp_path: Path) -> Path:
     return shutil.copytree(whole, tmp_path / "store")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("closed", "command"),
     [
@@ -70,6 +71,7 @@ def test_an_answer_without_it_is_incomplete(store: Path, closed: str, command: s
     assert "Complete." not in result.stderr
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("closed", ["config", f"config/{OFFSETS}", "consumequeue/Orders", "index"])
 @pytest.mark.parametrize("command", ["recover", "rebuild", "config salvage", "offsets clamp", "doctor"])
 def test_nothing_is_planned_or_judged_without_it(store: Path, closed: str, command: str) -> None:

@@ -23,6 +23,7 @@ def recovered(tmp_path: Path, store: HandmadeStore) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in (tmp_path / "out" / "commitlog").iterdir()}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("number", "queue_id"), [(0, 1), (0, 7), (0, -1), (0, 1 << 30), (20, 7)])
 def test_a_wrong_queue_id_costs_no_other_record(tmp_path: Path, number: int, queue_id: int) -> None:
     store = healthy_store().write(tmp_path / "store")

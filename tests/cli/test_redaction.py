@@ -189,6 +189,7 @@ def seed(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("what", CLASSES)
 def test_nothing_of_a_class_is_dumped(tmp_path: Path, what: str, seed: int) -> None:
     marked = Marked(what, seed)
@@ -277,6 +278,7 @@ def test_hidden_bytes_are_no_zeros(tmp_path: Path) -> None:
     assert "0x00000058  " in page
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("what", CLASSES)
 def test_nothing_of_a_class_is_seen_by_sql(tmp_path: Path, what: str, seed: int) -> None:
     marked = Marked(what, seed)

@@ -52,6 +52,7 @@ def without_time(summary):
     return {key: value for key, value in summary.items() if key not in ("type", "seconds")}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", COMMANDS)
 def test_listings(damaged, name):
     table, ndjson = in_form(name, damaged), in_form(name, damaged, "--format", "ndjson")
@@ -72,6 +73,7 @@ def test_listings(damaged, name):
         assert table.exit_code == (1 if name == "dump" else 3)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents(damaged, name):
     page, document = in_form(name, damaged), in_form(name, damaged, "--json")

@@ -130,6 +130,7 @@ def test_what_scripts_rely_on_is_demanded(place: str) -> None:
     assert set(CONTRACT[place].split()) <= set(demanded(schema))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ASKED)
 def test_what_commands_print_validates_and_a_broken_one_does_not(store: Path, name: str) -> None:
     document = json.loads(answer(name, store, "--json"))

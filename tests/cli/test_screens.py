@@ -57,6 +57,7 @@ def store(request: pytest.FixtureRequest, golden: Callable[[str], fixtures.Golde
     return golden(request.param).path
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", LISTINGS)
 def test_listings_say_every_column_they_leave_out(store: Path, name: str) -> None:
     words = [*asked(name, store, *LISTINGS[name]), "--tz", "UTC"]
@@ -79,6 +80,7 @@ def test_listings_say_every_column_they_leave_out(store: Path, name: str) -> Non
         shown_before = heads
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_break_between_words_only(store: Path, name: str) -> None:
     words = [*asked(name, store), "--tz", "UTC"]

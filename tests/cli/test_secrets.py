@@ -155,6 +155,7 @@ def refuse_secrets(words: list[object], new: Path) -> None:
         path.unlink()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("command", [name for name in COMMANDS if not name.startswith("pipeline")])
 def test_no_command_shows_a_secret(
     store: Path, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

@@ -323,6 +323,7 @@ _FOREIGN = (
 )  # fmt: skip
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("sql", [*_COMMANDS, *_FOREIGN])
 def test_nothing_but_the_tables_is_reachable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
@@ -341,6 +342,7 @@ def test_nothing_but_the_tables_is_reachable(
     )
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "sql", ["explain select 1", "describe topics", "show tables", "summarize topics", "values (1)",
             "from range(3)", "with a as (select 1) from a", "pivot (select 1 a, 2 b) on a using sum(b)",

@@ -87,6 +87,7 @@ def test_program_imports_nothing_heavy_that_typer_does_not(argv: tuple[str, ...]
     assert HEAVY & modules_after(*argv) <= {"pydantic"}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_module_imports_nothing_heavy(name: str, each: subprocess.Popen[str]) -> None:
     assert each.stdin is not None

@@ -44,6 +44,7 @@ def test_ten_messages_unless_told_otherwise(log, tmp_path, store_unchanged):
     assert (places(everything), everything.rows[-1]["complete"]) == (starts, True)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", ["table", "csv", "json", "raw", "hex"])
 def test_forms(log, tmp_path, form):
     result = subprocess.run(

@@ -160,6 +160,7 @@ STAGES = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("source", ["auto", "scan"])
 @pytest.mark.parametrize("key", STAGES)
 def test_a_message_over_its_copies(store, key, source):

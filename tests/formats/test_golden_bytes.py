@@ -42,6 +42,7 @@ def records(store: Path) -> Iterator[tuple[int, bytes, Any]]:
             position += size
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", API)
 def test_records(name: str, golden: OpenGolden) -> None:
     opened = golden(name)

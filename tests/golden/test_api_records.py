@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", fixtures.golden_names("api"))
 def test_records_are_java_s(
     golden: Callable[[str], fixtures.Golden], store_unchanged: Callable[[Path], Path], name: str

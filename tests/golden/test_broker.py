@@ -106,6 +106,7 @@ def test_everything_acknowledged_before_the_kill_is_dumped(golden: Open, name: s
     assert acknowledged <= {row["offset_msg_id"] for row in rows}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "label", [label for label in [*STORES, *LOG_IN_ANOTHER_FORMAT] if label not in QUEUES_IN_ANOTHER_FORMAT]
 )

@@ -44,6 +44,7 @@ def verified(root: Path, settings: dict[str, Any], conf: Path) -> None:
     assert result.exit_code == 0, result.stdout
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("places", [["disk"], ["b", "a"], ["a", "b", "c"]], ids="-".join)
 def test_segments_lie_in_their_directories_in_turn(tmp_path: Path, release: str, places: list[str]) -> None:

@@ -158,6 +158,7 @@ def cut_again_and_again(
         check(root, settings, release, acks)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("seed", range(4))
 def test_what_was_acknowledged_survives_a_power_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -538,6 +538,7 @@ def cleaned_again(root: Path, patch: Patch, settings: dict[str, Any]) -> None:
     assert len(runs) >= 3
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", sorted(EFFECTS))
 def test_a_setting_does_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     EFFECTS[name](tmp_path, monkeypatch, name)

@@ -75,6 +75,7 @@ def expected(log: HandmadeLog) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("held", "files"), [(1, 3), (1 << 17, 1), (1 << 18, 5), (1 << 30, 100)])
 def test_rows_are_in_their_partitions(
     tmp_path: Path, log: HandmadeLog, monkeypatch: pytest.MonkeyPatch, held: int, files: int

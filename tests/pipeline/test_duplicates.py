@@ -106,6 +106,7 @@ def test_real_stores(golden: Callable[[str], fixtures.Golden], name: str) -> Non
     same(golden(name).path)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", list(fixtures.damage_cases())[::270], ids=lambda case: case.id)
 def test_damaged_stores(damaged: Callable[[fixtures.DamageCase], Path], case: fixtures.DamageCase) -> None:
     assert_same(damaged(case))

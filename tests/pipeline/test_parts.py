@@ -66,6 +66,7 @@ def test_parts_of_real_stores(golden: Callable[[str], fixtures.Golden], name: st
     assert used > len(store.segments) / 2
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "case",
     [one for one in fixtures.damage_cases() if one.id.endswith("layout-twin-copy-abort")]

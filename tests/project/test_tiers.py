@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.tiers import FEW, beyond_a_few, of_each_kind, passed_in, sampled
+from tests.tiers import FEW, SHARE, beyond_a_few, beyond_a_share, of_each_kind, passed_in, sampled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +32,17 @@ def test_few_keeps_some_cases_of_a_test_and_one_golden_of_each_kind() -> None:
     assert beyond_a_few(["tests/pipeline/test_b.py::test_c", "tests/a.py::test_b"]) == {
         "tests/pipeline/test_b.py::test_c"
     }
+
+
+def test_a_share_of_each_test_runs_always_and_has_all_values_of_a_parameter() -> None:
+    cases = [f"tests/a.py::test_b[{number}-{mode}]" for number in range(20) for mode in ("x", "y", "z")]
+    alone = ["tests/a.py::test_c[1]", "tests/a.py::test_d"]
+    beyond = beyond_a_share([*cases, *alone])
+    stays = [one for one in cases if one not in beyond]
+    assert len(stays) == len(cases) / SHARE
+    assert {one[-2] for one in stays} == {"x", "y", "z"}
+    assert not beyond & set(alone)
+    assert beyond == beyond_a_share([*alone, *reversed(cases)])
 
 
 def test_only_what_passed_last_is_done(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ NAMES = [name for name in fixtures.golden_names("broker") if "dledger" not in na
 """DLedger data files are not decoded"""
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "source"),
     sampled(product(NAMES, (KeySource.AUTO, KeySource.SCAN)), kind=lambda one: kind_of(one[0]), unpack=True),
@@ -42,6 +43,7 @@ def test_keys_that_a_client_asked_for(golden, name, source):
         assert answer.not_covered == []
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_ids_that_a_client_asked_for(golden, name):
     found = golden(name)
@@ -58,6 +60,7 @@ def test_ids_that_a_client_asked_for(golden, name):
         assert asked["found"]["commitLogOffset"] in offsets, asked
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("most", [10, pytest.param(1 << 20, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_every_message_that_was_pulled_is_found_by_both_its_ids(golden, name, most):

@@ -42,6 +42,7 @@ def having(found, topic, key, low, high, *, rolled_back):
     )
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "source"), sampled(product(NAMES, KeySource), kind=lambda one: kind_of(one[0]), unpack=True)
 )

@@ -16,6 +16,7 @@ from tests.tiers import of_each_kind
 PRE_BLANK = 0x7FFFFFFF
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_the_broker_would_answer_as_it_did(golden, name):
     found = golden(name)
@@ -27,6 +28,7 @@ def test_the_broker_would_answer_as_it_did(golden, name):
                 assert answer == asked[key], (asked, key)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_the_exact_answer_follows_the_records(golden, name):
     found = golden(name)

@@ -41,6 +41,7 @@ def found(root: Path, topic: str | None, start: int, end: int) -> tuple[list[int
     return places, scan.not_covered, sum(done)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("module", [python_kernels, compiled_kernels])
 @pytest.mark.parametrize("harm", [None, *DAMAGE, jumping_times])
 def test_nothing_is_passed_over_that_is_wanted(

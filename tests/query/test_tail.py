@@ -37,6 +37,7 @@ CASES = [(name, 1 << 18) for name in fixtures.golden_names("api")]
 CASES += [(name, 200) for name in ("v498-edge", "v533-batch", "v533-compressed")]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("name", "chunk"), CASES)
 def test_the_last_messages_are_those_of_java(golden, name, chunk):
     found = golden(name)

@@ -142,6 +142,7 @@ def case_outcome(case_id: str) -> Outcome:
         return simulated(store, case, kernels_python)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("code", ON_CASES)
 def test_on_a_store_that_the_real_broker_opened(code: str) -> None:
     case_id, facts = ON_CASES[code]
@@ -170,6 +171,7 @@ def test_one_flipped_byte_says_how_much_it_costs() -> None:
     assert outcome.safe_to_start is False
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", golden_names())
 def test_sound_stores_have_notes_only(golden: Callable[[str], Golden], name: str) -> None:
     grave = [one for one in of_golden(golden(name)).consequences if one.severity != "note"]

@@ -52,6 +52,7 @@ def test_the_corpus_is_whole() -> None:
     assert sum(1 for _ in damage_cases()) == 1107
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("usual", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("release", "cls"), CLASSES)
 def test_simulates_what_the_real_store_did(release: str, cls: str, *, usual: bool) -> None:
@@ -68,6 +69,7 @@ def test_simulates_what_the_real_store_did(release: str, cls: str, *, usual: boo
     assert wrong == {}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case_id", ONE_OF_EACH)
 def test_plain_python_simulates_the_same_and_nothing_is_touched(case_id: str) -> None:
     case = damage_case(case_id)

@@ -99,6 +99,7 @@ def test_topics_in_rocksdb_are_not_missing(golden: Callable[[str], Golden]) -> N
     assert unknown == {"4.9.8": True, "5.3.3": False}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", REBUILT)
 def test_queues_are_rebuilt_from_the_whole_log(fresh_golden: Callable[[str], Golden], name: str) -> None:
     opened = fresh_golden(name)

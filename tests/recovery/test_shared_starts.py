@@ -30,6 +30,7 @@ def conditions(store: Store) -> Conditions:
     return Conditions(store, settings_of(store), reading_for(store, quick()), NOBODY)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "case",
     [pytest.param(one, marks=pytest.mark.full if at % 10 else ()) for at, one in enumerate(ONE_OF_EACH)],

@@ -39,6 +39,7 @@ def served(case: DamageCase, outcome: Outcome) -> bool:
     return not foreign and (not fewer or outcome.min_physical_offset > 0)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", CASES[::25], ids=lambda case: case.id)
 def test_a_share(case: DamageCase) -> None:
     assert holds(case)

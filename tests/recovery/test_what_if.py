@@ -86,6 +86,7 @@ def test_there_are_enough_cases() -> None:
     assert steps == {*SHORT.values(), "zero-checkpoint", "remove-file"}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("release", "cls"), CLASSES)
 def test_a_cure_is_simulated_as_the_real_store_met_it(release: str, cls: str) -> None:
     wrong = {}

@@ -50,6 +50,7 @@ def places(root: Path) -> dict[tuple[str, str, int, int], int]:
     return {key: one.offset for key, one in strict.entries(root).items()}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", GOLDENS)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_entry_moves_whatever_byte_of_the_lists_is_wrong(name: str, seed: int, tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_no_entry_moves_whatever_byte_of_the_lists_is_wrong(name: str, seed: int
     assert places(tmp_path / "out") == before
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", GOLDENS)
 @pytest.mark.parametrize("lost", ["name", "offsets", "both", "end of one, begin of the other"])
 @pytest.mark.parametrize("fill", [b"\0", b"x", b"\xf0"])

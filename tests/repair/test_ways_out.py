@@ -195,6 +195,7 @@ def asked(root: Path, conf: Path, release: str) -> dict[str, Any]:
     return reported
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_first_advice_leads_to_a_store_that_starts(name: str, tmp_path: Path) -> None:
     _, conf, reported = made(name, tmp_path)
@@ -237,6 +238,7 @@ def test_a_held_store_is_let_go(tmp_path: Path) -> None:
     assert asked(root, conf, "5.3.3")["starts"] is True
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("path", "release"), WANTED)
 def test_a_file_in_the_place_of_a_directory_is_moved_away_and_comes_back(
     path: str, release: str, tmp_path: Path
@@ -272,6 +274,7 @@ def test_a_file_does_not_come_back_where_something_was_made_since(tmp_path: Path
     assert (tmp_path / "b" / "files" / "index").read_bytes() == b"precious"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("path", "release"), WANTED)
 def test_a_dead_link_in_the_place_of_a_directory_is_the_users(
     path: str, release: str, tmp_path: Path

@@ -45,6 +45,7 @@ class Seen:
         self.values = {key: (value, shown) for key, value, shown in browser.run(TEXTS)}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("name", ["damaged", "hostile", "golden"])

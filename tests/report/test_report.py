@@ -86,6 +86,7 @@ def assert_numbers_agree(found: Page, document) -> None:
         assert shown in {number(expected), human_bytes(expected), zone.moment(expected)}, place
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["b533-full", "v498-unclean", "v533-lmq", "v533-batchcq"])
 def test_says_what_the_others_say(golden, store_unchanged, tmp_path, name):
     store = store_unchanged(golden(name).path)

@@ -121,6 +121,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("harm", [None, *DAMAGE])
 def test_parts_add_up_to_the_segment(whole: Path, tmp_path: Path, effort: int, harm: Damage | None) -> None:
     (tmp_path / "commitlog").mkdir()

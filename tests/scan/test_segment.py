@@ -705,6 +705,7 @@ def test_an_earlier_life_is_looked_for_once_and_not_behind_each_gap(kernels: Mod
     assert seconds(data, kernels, active=True) < 7 * seconds(data, kernels, active=False)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("active", [True, False])
 def test_time_grows_with_the_size(kernels: ModuleType, what: str, active: bool) -> None:

@@ -67,6 +67,7 @@ def test_rows_of_real_logs(golden: Callable[[str], fixtures.Golden], kernels: Mo
     assert found > 0
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("checks", [*list(Check), Check.FRAME, Check.ALL, Check.VERIFY])
 def test_rows_of_any_log(kernels: ModuleType, effort: int, checks: Check) -> None:
     def prop(data: bytes, base: int) -> None:

@@ -148,6 +148,7 @@ def kill_again_and_again(root: Path, seed: int, times: int) -> None:
     assert answered
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_comes_early_or_twice_or_not_at_all(tmp_path: Path, seed: int) -> None:
     kill_again_and_again(tmp_path / "store", seed, 3)

@@ -137,6 +137,7 @@ def test_a_lost_batch_keeps_its_queue_offsets(case: Callable[[str], Case], with_
     one.places_stay("batchconsumequeue", BATCH_UNIT)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("with_queues", [True, False])
 @pytest.mark.parametrize(
     ("which", "wrong"), [("30", 1), ("30", 1 << 31), ("single", 1), ("single", 1 << 31), ("last", 1 << 31)]
@@ -182,6 +183,7 @@ def test_batch_queue_files_become_what_they_were(
         assert was.read_bytes() == now.read_bytes()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("damage", ["gone", "short", "noise"])
 @pytest.mark.parametrize("name", ["v498-cqext", "v533-cqext"])

@@ -23,6 +23,7 @@ HEALTHY = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_store_stays_as_it_is(name: str, golden: Callable[[str], Golden]) -> None:
     root = golden(name).path

@@ -29,6 +29,7 @@ def overwritten(root: Path, start: int, data: bytes) -> None:
     path.write_bytes(raw)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("original", "copy"),
     [

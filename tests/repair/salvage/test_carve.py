@@ -30,6 +30,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("size", [100, 777, 4096, 1 << 20])
 @pytest.mark.parametrize("how", [Access("pread"), Access("auto")], ids=["pread", "auto"])
 def test_borders_change_nothing(image: Path, size: int, how: Access) -> None:
