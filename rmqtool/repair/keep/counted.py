@@ -1,4 +1,4 @@
-"""Light queues whose units lie at other queue offsets than their records state.
+"""Queues whose units lie at other queue offsets than their records state: light ones, and those that skip.
 
 A broker appends a unit of a further queue behind the last one, whatever the record states
 (`ConsumeQueue#putMessagePositionInfo`). Since 5.2 prepared and rolled back records take an offset there too,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
-    from rmqtool.repair.keep.order import Room
+    from rmqtool.repair.keep.order import Order, Room
     from rmqtool.repair.keep.unlisted import Unlisted
     from rmqtool.store.layout import Store
 
@@ -140,6 +140,29 @@ def by_units(
                 for number, (last, run, skips_at_hole) in enumerate(zip(lasts, runs, skips, strict=False))
                 if number > behind and skips_at_hole and run.first - last - 1 > len(explained[number])
             ]
+    return found
+
+
+def in_skipping(store: Store, order: Order) -> Ahead:
+    """By how much records of queues that skip queue offsets state more than the places of their entries.
+
+    Those stay: a broker appends an entry behind the last one, whatever the record states.
+    """
+    found = Ahead()
+    files = OpenFiles(Access("pread"))
+    try:
+        for key, queue in queues_there(store, files) if order.jumps else ():
+            runs = order.chosen[key] if key in order.jumps and not queue.batch else []
+            known = [
+                (run.start, by)
+                for run, by in zip(runs, _stated_ahead(queue, runs), strict=True)
+                if by is not None
+            ]
+            if known:
+                starts, ahead = zip(*known, strict=True)
+                found.by_queue[key] = [*starts], [*ahead]
+    finally:
+        files.close()
     return found
 
 

@@ -94,7 +94,8 @@ class _Run:
 class DerivedRepair:
     """Make it for one store, call `repair` once.
 
-    store: with the repaired log. end: of that log. left: queues that stay as they are. blanks: how many
+    store: with the repaired log. end: of that log. left: queues that stay as they are. written: where the log
+    got records. blanks: how many
     positions queues miss for good. ahead: light queues whose units count. files: whether queue files are
     built. work: an empty directory for what is built.
     """
@@ -103,6 +104,7 @@ class DerivedRepair:
     release: str
     end: int
     left: frozenset[Key]
+    written: Ranges
     blanks: Mapping[Key, int]
     ahead: Ahead
     files: bool
@@ -144,7 +146,7 @@ class DerivedRepair:
         first, built = store.segments.first_offset, made.built()
         with ExtensionRepair(store, rules.extension_size) as extension:
             size = rules.consume_queue_size
-            mender = QueueRepair(store, files, size, first, built, self.left, extension.lookup)
+            mender = QueueRepair(store, files, size, first, built, self.left, self.written, extension.lookup)
             yield from mender.edits()
             yield from extension.edits(mender.highest)
         yield from BatchRepair(store, files, rules.batch_queue_size, first, built, self.left).edits()

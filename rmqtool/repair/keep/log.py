@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.check.ranges import Ranges
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
-from rmqtool.repair.keep.counted import Ahead, by_units
+from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
 from rmqtool.repair.keep.donor import Donors
 from rmqtool.repair.keep.fill import Filled, Filling, readable
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
@@ -109,6 +110,15 @@ class RepairedLog:
         """Queues that stay as they are."""
         return frozenset((*self.twice, *self.crowded))
 
+    @property
+    def written(self) -> Ranges:
+        """Holes that got records."""
+        found = Ranges()
+        for one in self.repaired:
+            if one.filled is not None:
+                found.add(one.hole.start, one.hole.end, "written")
+        return found
+
     @cached_property
     def by_base(self) -> dict[int, list[Repaired]]:
         """What was repaired of each segment. Ask when all is."""
@@ -180,7 +190,11 @@ class LogRepair:
                     ]
             foreign = foreign_queues(self.store, survey, order, log)
             pointed = [one for some in (*units.values(), *further.values()) for one in some]
-            weigh(self.store, survey, order, pointed, foreign)
+            skipping = in_skipping(self.store, order)
+            for one in chain.from_iterable(units.values()):
+                if one.key is not None and one.slot is not None:
+                    one.slot += skipping.at(one.key, one.start)
+            weigh(self.store, survey, order, pointed, foreign, skipping)
             known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
             places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
             claims = SlotAssigner(survey, order, known).claims(headers, units, places)

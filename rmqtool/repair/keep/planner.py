@@ -145,6 +145,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         options.release,
         log.end,
         log.left,
+        log.written,
         log.blanks,
         log.ahead,
         wants_files(store, moved=moved),

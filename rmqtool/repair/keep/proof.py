@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,11 +24,12 @@ from rmqtool.scan.legal import may_be_topic
 from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     import numpy.typing as npt
 
     from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.repair.keep.counted import Ahead
     from rmqtool.repair.keep.logbytes import LogBytes
     from rmqtool.repair.keep.model import Frame, QueueKey, Run, Survey
     from rmqtool.repair.keep.order import Order
@@ -91,8 +93,12 @@ def weigh(
     order: Order,
     frames: Iterable[Frame],
     foreign: Collection[QueueKey],
+    skipping: Ahead,
 ) -> None:
-    """Sets `Frame.trust` of frames that units tell; `survey.light` has the places in light queues."""
+    """Sets `Frame.trust` of frames that units tell; `survey.light` has the places in light queues.
+
+    skipping: of queues that skip queue offsets, whose frames have those that their records stated.
+    """
     by_key: dict[QueueKey, list[Frame]] = defaultdict(list)
     for frame in frames:
         if frame.key is not None:
@@ -104,7 +110,7 @@ def weigh(
             chosen = light or order.chosen.get(key) or []
             own = by_key.get(key, ())
             if own and chosen and not queue.batch:
-                _by_neighbours(queue, own, chosen, light or survey.runs[key])
+                _by_neighbours(queue, own, chosen, light or survey.runs[key], partial(skipping.at, key))
             for frame in own:
                 if not chosen:
                     frame.trust = Trust.REFUTED if key in foreign else Trust.ALONE
@@ -113,8 +119,13 @@ def weigh(
 
 
 def _by_neighbours(
-    queue: QueueUnits, frames: Sequence[Frame], chosen: Sequence[Run], runs: Sequence[Run]
+    queue: QueueUnits,
+    frames: Sequence[Frame],
+    chosen: Sequence[Run],
+    runs: Sequence[Run],
+    ahead: Callable[[int], int],
 ) -> None:
+    """ahead: by how much the record at a physical offset states more than the place of its unit."""
     firsts, lasts = [one.first for one in chosen], [one.last for one in chosen]
     edges: dict[int, set[int]] = defaultdict(set)
     for run in runs:
@@ -128,7 +139,8 @@ def _by_neighbours(
     slots = np.array(sorted({slot for side in sides for slot in side if slot in edges}), np.int64)
     states: dict[int, bool] = {}
     if len(slots):
-        offsets = queue.gather(slots)[0]
+        places = [slot - ahead(min(edges[slot])) for slot in slots.tolist()]
+        offsets = queue.gather(np.array(places, np.int64))[0]
         for slot, offset in zip(slots.tolist(), offsets.tolist(), strict=True):
             if offset >= 0:
                 states[slot] = offset in edges[slot]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
+from rmqtool.build.queues import file_path
 from rmqtool.repair.content import Inline
 from rmqtool.repair.keep.queue_files import (
     ascending,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from rmqtool.build.files import DerivedFiles
     from rmqtool.build.queues import BuiltQueue
+    from rmqtool.check.ranges import Ranges
     from rmqtool.scan.extension import ExtensionLookup
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -47,7 +49,8 @@ class QueueRepair:
     """Compares what was built from the repaired log with what lies there.
 
     size: bytes of a queue file. first_offset: of the log. built: queues that records were found for. left:
-    queues that are not touched. lookup: extension units of a queue.
+    queues whose entries stay where they are. written: where the plan writes records into the log. lookup:
+    extension units of a queue.
     """
 
     store: Store
@@ -56,6 +59,7 @@ class QueueRepair:
     first_offset: int
     built: dict[Key, BuiltQueue]
     left: frozenset[Key]
+    written: Ranges
     lookup: Callable[[str, int], ExtensionLookup | None]
     highest: dict[Key, int] = field(default_factory=dict)
     """the last address of an extension unit in each queue that has changes"""
@@ -71,6 +75,8 @@ class QueueRepair:
         for key in sorted(plain | set(there)):
             queue = there.get(key)
             if key in self.left and queue is not None and queue.files:
+                if key in plain:
+                    yield from self._left(key, self.built[key], by_base(queue, self.size))
                 continue
             files = by_base(queue, self.size) if queue is not None else {}
             yield from odd_files(queue, files)
@@ -95,6 +101,27 @@ class QueueRepair:
             elif base < low:
                 # brokers look for the begin of a queue in its first file only (`#correctMinOffset`)
                 yield removed(file, "all that it points at has expired")
+
+    def _left(self, key: Key, queue: BuiltQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
+        """Entries that lead to what the plan writes get the size and the tags code of what lies there."""
+        low = (queue.first or 0) * UNIT.itemsize // self.size * self.size
+        bases = range(low, queue.next_slot * UNIT.itemsize, self.size)
+        paths = (file_path(queue.directory, *key, base) for base in bases)
+        parts = (built_units(self.files.place(path), UNIT) for path in paths)
+        built = np.concatenate([np.zeros(0, UNIT), *(part[self._leads_to_written(part)] for part in parts)])
+        built = built[np.argsort(built["physical_offset"])]
+        for base, file in files.items():
+            held = units_of(file, UNIT, self.size)
+            wanted, leads = held.copy(), self._leads_to_written(held)
+            leads[leads] = np.isin(held["physical_offset"][leads], built["physical_offset"])
+            at = np.searchsorted(built["physical_offset"], held["physical_offset"][leads])
+            wanted[leads] = built[at]
+            self._keep_addresses(key, wanted, held)
+            yield from self._writes(key, file, base, wanted, held)
+
+    def _leads_to_written(self, units: Units) -> Mask:
+        there = self.written.find(units["physical_offset"].astype(np.int64)) >= 0
+        return np.asarray(there & (units["size"] > 0) & (units["size"] != PRE_BLANK_SIZE), np.bool_)
 
     def _harmless(self, units: Units) -> Mask:
         """Units that stand for no message of the log: expired and in order, or blanks in front."""
@@ -122,12 +149,15 @@ class QueueRepair:
             as_built = built if same else None
             yield put(path, self.size, wanted, as_built, self.files.times.get(path), there)
             return
+        yield from self._writes(key, there, base, wanted, held)
+
+    def _writes(self, key: Key, file: StoreFile, base: int, wanted: Units, held: Units) -> Iterator[Edit]:
         for span in spans(wanted != held):
             data = wanted[span[0] : span[-1] + 1].tobytes()
             slot = base // UNIT.itemsize + int(span[0])
             change = Change(
                 action=Action.WRITE,
-                path=there.display_path,
+                path=file.display_path,
                 position=int(span[0]) * UNIT.itemsize,
                 length=len(data),
                 why="consumequeue",
@@ -142,6 +172,12 @@ class QueueRepair:
         count = min(before, len(held))
         harmless[:count] = self._harmless(held[:count])
         wanted[harmless] = held[harmless]
+        for address in self._keep_addresses(key, wanted, held):
+            self.highest[key] = max(self.highest.get(key, address), address)
+
+    def _keep_addresses(self, key: Key, wanted: Units, held: Units) -> list[int]:
+        """Takes over addresses of extension units that have the tags code wanted, and says which."""
+        kept = []
         same = (wanted["physical_offset"] == held["physical_offset"]) & (wanted["size"] == held["size"])
         extended = np.flatnonzero(same & (held["tags_code"] <= EXT_MAX_ADDRESS))
         lookup = self.lookup(*key) if extended.size else None
@@ -149,7 +185,8 @@ class QueueRepair:
             address = int(held["tags_code"][number])
             if lookup is not None and lookup.tags_code(address) == wanted["tags_code"][number]:
                 wanted["tags_code"][number] = address
-                self.highest[key] = max(self.highest.get(key, address), address)
+                kept.append(address)
+        return kept
 
     def _without_records(self, files: dict[int, StoreFile]) -> Iterator[Edit]:
         """A queue without anything in the log: expired units stay, what follows them points at nothing."""

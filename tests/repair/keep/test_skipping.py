@@ -1,0 +1,86 @@
+"""Queues whose records skip queue offsets although the log has no hole there: their entries stay."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import strict
+from fixtures.handmade import plain_unit
+from fixtures.stores import HandmadeStore
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "Orders", 0
+AT = 20
+"""number of the record with which the queue skips"""
+
+
+def skipping(root: Path, by: int = 3, at: int = AT, *, blank: bool = False, others: int = 0) -> HandmadeStore:
+    """A queue of 40 records that skips. blank: its entries lie where the records state, behind blank ones."""
+    store = HandmadeStore()
+    for number in range(40):
+        if number == at:
+            store.log.queue_offsets[KEY] += by
+            for _ in range(by if blank else 0):
+                store.queues[KEY].append(plain_unit(*strict.PRE_BLANK, 0))
+        store.put("Orders", b"body %d" % number, tags="TagA")
+        for _ in range(others):
+            store.put("Late", b"body %d" % number)
+    store.write(root)
+    return store
+
+
+def lose(store: HandmadeStore, start: int, end: int) -> None:
+    """Noise over records of the queue, by number, and what lies between them."""
+    records = store.of("Orders")
+    last = records[end - 1]
+    for one in store.stored:
+        if records[start].offset <= one.offset <= last.offset:
+            store.patch(*store.segment(one.offset), b"\x77" * one.size)
+
+
+def places(root: Path) -> dict[int, tuple[int, int]]:
+    """Offset and size of the queue's entries that are none of blanks, by place."""
+    found = {key[3]: (one.offset, one.size) for key, one in strict.entries(root).items() if key[1:3] == KEY}
+    return {place: one for place, one in found.items() if one != strict.PRE_BLANK}
+
+
+def recover(root: Path, target: Path) -> tuple[int, dict[str, Any]]:
+    done = rmq("recover", root, "--output", target, "--apply", "--json")
+    return done.exit_code, json.loads(done.stdout)
+
+
+def lost(reported: dict[str, Any]) -> list[tuple[int, int]]:
+    """The first queue offset and the count of tombstones of the queue."""
+    rows = [one for row in reported["rows"] for one in row.get("tombstones", ())]
+    return [(one["queue_offset"], one["count"]) for one in rows if (one["topic"], one["queue_id"]) == KEY]
+
+
+def holds(store: HandmadeStore, target: Path) -> None:
+    """Whole records and the places of entries stay, entries lead to records, and nothing is left to do."""
+    before, after = strict.carve(store.root), strict.carve(target)
+    assert {at: one.raw for at, one in before.items()}.items() <= {
+        at: one.raw for at, one in after.items()
+    }.items()
+    assert places(target) == places(store.root)
+    records = {one.offset for one in after.values() if one.slot[:2] == KEY and one.placed}
+    assert {offset for offset, _ in places(target).values() if offset in after} == records
+    checked = rmq("verify", target, "--json")
+    codes = {row["code"] for row in json.loads(checked.stdout)["rows"] if row["severity"] == "error"}
+    assert codes <= {"CQ-SHIFT"}
+    again = json.loads(rmq("recover", target, "--json").stdout)
+    assert again["rows"] == []
+
+
+@pytest.mark.parametrize(("number", "stated"), [(10, 10), (20, 1020), (25, 1025)])
+def test_a_lost_record_where_entries_lie_as_records_state(number: int, stated: int, tmp_path: Path) -> None:
+    store = skipping(tmp_path / "store", 1000, blank=True)
+    lose(store, number, number + 1)
+    code, reported = recover(store.root, tmp_path / "out")
+    assert (code, lost(reported)) == (0, [(stated, 1)])
+    holds(store, tmp_path / "out")
