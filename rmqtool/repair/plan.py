@@ -216,12 +216,14 @@ class Edit:
 class Planned:
     """A plan with its bytes: `edits` are `plan.changes` in order.
 
-    blanks: it puts blank units between others, which a broker's search for the minimum may meet.
+    blanks: it puts blank units between others, which a broker's search for the minimum may meet. skipping:
+    queues whose records skip queue offsets without a hole, and whose units stay.
     """
 
     plan: Plan
     edits: tuple[Edit, ...] = field(default=())
     blanks: bool = False
+    skipping: frozenset[tuple[str, int]] = frozenset()
 
     def with_check(self, checked: Checked) -> Planned:
         """The same with what a check of its result said."""
@@ -237,7 +239,6 @@ def make_planned(
     *,
     inputs: Iterable[StoreFile],
     summary: PlanSummary | None = None,
-    blanks: bool = False,
 ) -> Planned:
     """The plan of these edits. inputs: the files that it rests on; parameters: plain JSON values.
 
@@ -263,7 +264,7 @@ def make_planned(
         unproven_offsets=words.unproven_offsets,
         undecided=words.undecided,
     )
-    return Planned(plan, ordered, blanks)
+    return Planned(plan, ordered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
@@ -193,8 +193,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         edits,
         inputs=_read(store),
         summary=summary,
-        blanks=bool(log.blanks),
     )
+    planned = replace(planned, blanks=bool(log.blanks), skipping=frozenset(log.jumps))
     if costs is not None and (remains := _remains(costs)) is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)

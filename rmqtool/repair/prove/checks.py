@@ -45,16 +45,20 @@ from rmqtool.store.names import escape_name
 from rmqtool.store.releases import LAST_4, RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Planned
+    from rmqtool.repair.prove.started import About
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _OTHERS = LAST_4, RELEASES[-1]
 """a plan for which nobody named a release is held against the last one of each line"""
 _OTHER_QUEUES = "DR-BATCH-AS-PLAIN"
+_TWICE = "DR-OFFSETS-TWICE"
+_DISPATCHED = "abort", "checkpoint"
+"""files that tell a start which records have their entries"""
 _QUEUES = tuple(f"{kind}/" for kind in QUEUE_KINDS)
 STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
 _STARTED_ALL = (
@@ -165,6 +169,7 @@ def _harm_of_another(
     releases.append(release)
     known = harm_of(before)
     harmed = {about[1:] for about in known if len(about) > 2 and about[1] is not None}
+    known |= _of_skipping(store, release, planned, counted, found.harm.items() - known.items())
     yield from (
         f"{release}: {words}"
         for about, words in found.harm.items()
@@ -200,11 +205,32 @@ def _harm(
     if (refusal := found.outcome.refusal) is not None:
         known.pop((refusal.code, refusal.path), None)  # a result that nobody can start is none
     known.update(timer_harm_of(found.outcome, _taking_away(store, planned)))
+    known |= _of_skipping(store, release, planned, counted, harm.items() - known.items())
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"
     if remains is not None:
         remains += found.in_words(words for about, words in harm.items() if about in known)
+
+
+def _of_skipping(
+    store: Store, release: str, planned: Planned, counted: Counted, harm: Collection[tuple[About, str]]
+) -> dict[About, str]:
+    """Of new harm the queue offsets that queues give out again, for their records skip some.
+
+    A start that refuses the store, or ends its log in front of what they skip, does not come to that. One
+    that finds these queues as they are, the repaired log, and what was dispatched of it, does.
+    """
+    about_them = {
+        about: words for about, words in harm if about[0] == _TWICE and about[1:] in planned.skipping
+    }
+    keys = [key for key in planned.skipping if (_TWICE, *key) in about_them]
+    if not keys:
+        return {}
+    places = *(f"{place}/" for key in keys for place in _directories(*key)), *_DISPATCHED
+    rest = [one for one in planned.edits if not one.change.path.startswith(places)]
+    same = harm_of(whole_start(store_with(store, rest), release, settings_of(store), counted))
+    return {about: words for about, words in about_them.items() if same.get(about) == words}
 
 
 def _taking_away(store: Store, planned: Planned) -> set[str]:

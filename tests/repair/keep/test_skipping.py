@@ -77,6 +77,28 @@ def holds(store: HandmadeStore, target: Path) -> None:
     assert again["rows"] == []
 
 
+@pytest.mark.parametrize("stray", [False, True])
+@pytest.mark.parametrize(
+    ("start", "end", "stated"), [(10, 11, 10), (19, 20, 19), (20, 21, 20), (25, 26, 28), (30, 33, 33)]
+)
+def test_lost_records_get_what_their_entries_tell(
+    start: int, end: int, stated: int, stray: bool, tmp_path: Path
+) -> None:
+    """A filler took their place, to which the entry led, or a tombstone with another tags code.
+
+    stray: no broker starts on the store as it is, which would give queue offsets out again, too.
+    """
+    store = skipping(tmp_path / "store")
+    lose(store, start, end)
+    if stray:
+        store.add("commitlog/..data", b"foreign")
+    code, reported = recover(store.root, tmp_path / "out")
+    assert lost(reported) == [(stated, end - start)]
+    (left,) = reported["summary"]["checked"]["remains"]
+    assert (code, "the queue offsets 40 to 42" in left) == (1, True)
+    holds(store, tmp_path / "out")
+
+
 @pytest.mark.parametrize(("number", "stated"), [(10, 10), (20, 1020), (25, 1025)])
 def test_a_lost_record_where_entries_lie_as_records_state(number: int, stated: int, tmp_path: Path) -> None:
     store = skipping(tmp_path / "store", 1000, blank=True)
@@ -84,3 +106,16 @@ def test_a_lost_record_where_entries_lie_as_records_state(number: int, stated: i
     code, reported = recover(store.root, tmp_path / "out")
     assert (code, lost(reported)) == (0, [(stated, 1)])
     holds(store, tmp_path / "out")
+
+
+def test_records_without_entries_are_no_harm_of_a_queue_that_skips(tmp_path: Path) -> None:
+    """A start on the store as it is would dispatch them, one on the result would not."""
+    store = skipping(tmp_path / "store", others=1)
+    lose(store, 10, 11)
+    for one in store.of("Orders")[-5:]:
+        store.patch(*one.unit, bytes(20))  # type: ignore[misc]
+    store.add("commitlog/..data", b"foreign")
+    store.add("abort", b"")
+    _, reported = recover(store.root, tmp_path / "out")
+    assert any("DR-OFFSETS-TWICE" in one for one in reported["summary"]["checked"]["problems"])
+    assert not (tmp_path / "out").exists()
