@@ -1530,11 +1530,34 @@ def test_a_record_that_states_positions_gets_them_before_one_that_states_nothing
     assert not any(b"INNER_MULTI_QUEUE_OFFSET" in after[at].raw for at in silent)
 
 
+def test_entries_of_a_queue_that_skips_stay_beside_a_hole_that_could_explain_it(tmp_path: Path) -> None:
+    """110409: with blank entries behind expired ones no broker would have found the first messages."""
+    made = make(110409, tmp_path)
+    conf = ("--store-config", made.conf)
+    done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--json", *conf)
+    assert done.exit_code == 1
+    (left,) = json.loads(done.stdout)["summary"]["checked"]["remains"]
+    assert "Payments/1: the queue offsets 12 to 14" in left
+
+    def entries(root: Path) -> dict[int, tuple[int, int]]:
+        there = strict.entries(root).items()
+        return {at[3]: (one.offset, one.size) for at, one in there if at[1:3] == ("Payments", 1)}
+
+    assert entries(tmp_path / "out") == entries(made.root)
+    after = strict.carve(tmp_path / "out")
+    assert [after[at].queue_offset for at in (16585, 18923, 22119, 24103, 27207)] == [4, 8, 9, 10, 11]
+
+
 def test_blank_entries_are_held_against_all_records(
     tmp_path: Path,
 ) -> None:
-    """110409: the minimum was searched through them; what they hid lay in segments that no start reads."""
+    """110409 without entries that tell that a queue skips queue offsets, so that they are put in.
+
+    The minimum was searched through them; what they hid lay in segments that no start reads.
+    """
     made = make(110409, tmp_path)
+    for queue in ("1", "43"):
+        shutil.rmtree(made.root / "consumequeue/Payments" / queue)
     conf = ("--store-config", made.conf)
     done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--json", *conf)
     assert done.exit_code == 1

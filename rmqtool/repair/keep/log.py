@@ -172,7 +172,12 @@ class LogRepair:
             survey = self._survey_of(survey.segments, np.fromiter(unlisted.offsets, np.int64))
             open_skipped(survey)
             ahead = self._ahead(survey)
-        order = order_of(survey, self._pointed(survey), partial(self._with_unit, survey))
+        order = order_of(
+            survey,
+            self._pointed(survey),
+            partial(self._with_unit, survey),
+            partial(self._places_of, survey),
+        )
         loosen(survey, order)
         with LogBytes(survey.segments, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
@@ -264,15 +269,19 @@ class LogRepair:
 
     def _with_unit(self, survey: Survey, runs: Sequence[Run]) -> set[int]:
         """Which of some single records, by where they begin, have a unit at their queue offset."""
+        places = self._places_of(survey, runs)
+        return {one.start for one in runs if one.first in places.get(one.start, ())}
+
+    def _places_of(self, survey: Survey, runs: Sequence[Run]) -> dict[int, set[int]]:
+        """Where in their own queue some single records, by where they begin, have units."""
         by_start = {one.start: one for one in runs}
-        places = [Hole(survey.segments[0], one.start, one.end) for _, one in sorted(by_start.items())]
-        return {
-            frame.start
-            for frames in frames_by_unit(self.store, places).values()
-            for frame in frames
-            if (one := by_start.get(frame.start)) is not None
-            and (frame.key, frame.slot, frame.end) == (one.key, one.first, one.end)
-        }
+        holes = [Hole(survey.segments[0], one.start, one.end) for _, one in sorted(by_start.items())]
+        found: dict[int, set[int]] = defaultdict(set)
+        for frame in chain.from_iterable(frames_by_unit(self.store, holes).values()):
+            one = by_start.get(frame.start)
+            if one is not None and (frame.key, frame.end) == (one.key, one.end) and frame.slot is not None:
+                found[frame.start].add(frame.slot)
+        return found
 
     def _surveyed(self) -> tuple[Survey, list[DonorRange]]:
         """The log, with what donors have for its holes."""

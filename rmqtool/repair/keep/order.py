@@ -178,11 +178,13 @@ def order_of(
     survey: Survey,
     pointed: Mapping[int, Sequence[Position]] | None = None,
     with_unit: Callable[[Sequence[Run]], Collection[int]] = lambda _: (),
+    places: Callable[[Sequence[Run]], Mapping[int, Collection[int]]] = lambda _: {},
 ) -> Order:
     """Looks at every queue of a log that is not one run.
 
     pointed: positions with a unit for a single record, by its physical offset. with_unit: which of some
-    single records, by physical offset, have their own queue's unit there.
+    single records, by physical offset, have their own queue's unit there. places: where in their own queue
+    such records have units.
     """
     batches = survey.batches
     broken = {
@@ -210,6 +212,7 @@ def order_of(
     for key in scattered:
         _put_in_order(order, key, parted[key], room, begin, batch=False)
     _believe_units(order, parted, with_unit, room, begin, batches)
+    _let_skip_by_units(order, parted, places, batches)
     order.outliers += [one for key in scattered for one in broken[key] if one.start in claimed]
     singletons += _left_alone(order, scattered, with_unit)
     holes = Room(survey.holes, ())
@@ -493,12 +496,71 @@ def _put_in_order(
     agree = ascend and any(part.first_end < 0 for part in left)
     if agree or not all(_is_short(part, batch=batch) for part in left):
         order.twice.add(key)
-        ascending, left = _split(parts, _ascending(parts))
-        if not all(_is_short(part, batch=batch) for part in left):
-            return
-        order.jumps.add(key)
-        order.chosen[key] = ascending
+        _let_skip(order, key, parts, batch=batch)
+        return
     order.outliers += left
+
+
+def _let_skip(order: Order, key: QueueKey, parts: Sequence[Run], *, batch: bool) -> bool:
+    """Takes it for a queue that skips queue offsets, where they ascend but for short runs."""
+    ascending, left = _split(parts, _ascending(parts))
+    if not all(_is_short(part, batch=batch) for part in left):
+        return False
+    order.twice.add(key)
+    order.jumps.add(key)
+    order.chosen[key] = ascending
+    order.outliers += left
+    return True
+
+
+def _let_skip_by_units(
+    order: Order,
+    parted: Mapping[QueueKey, list[Run]],
+    places: Callable[[Sequence[Run]], Mapping[int, Collection[int]]],
+    batches: Collection[str],
+) -> None:
+    """A queue may skip where it has no hole, although one close by has room for all that it then misses.
+
+    A record in front of that hole is out of order then. Where the next one in order states more than the
+    place of its unit, and that one as much, or nothing more, none of the two lies: a broker appends units one
+    after the other. Few records that state more may lie all the same.
+    """
+    pairs = [
+        (one, behind)
+        for one in order.outliers
+        if one.count == 1 and one.key not in order.twice and one.key[0] not in batches
+        if (behind := _behind_in_order(order.chosen[one.key], one))
+    ]
+    known = places([run for one, behind in pairs for run in (one, behind[0])]) if pairs else {}
+    skipping = {
+        one.key
+        for one, behind in pairs
+        if _agree(one, known.get(one.start, ()), behind, known.get(behind[0].start, ()))
+    }
+    before = order.outliers
+    order.outliers = [one for one in before if one.key not in skipping]
+    for key in sorted(skipping):
+        if not _let_skip(order, key, sorted(parted[key], key=lambda part: part.start), batch=False):
+            order.outliers += [one for one in before if one.key == key]
+
+
+def _agree(one: Run, places: Collection[int], behind: Sequence[Run], following: Collection[int]) -> bool:
+    """Whether the units of a record and of the next one, at their places, say that the queue skips."""
+    stated, count = behind[0].first, sum(run.count for run in behind)
+    return stated not in following and any(
+        place < its < stated
+        and one.first - place in (0, stated - its)
+        and count + (one.first > place) > SHORT
+        for place in places
+        for its in following
+    )
+
+
+def _behind_in_order(runs: Sequence[Run], one: Run) -> Sequence[Run]:
+    """The first ones behind a record that has a queue offset between those in front and behind, else none."""
+    at = bisect_left(runs, one.start, key=lambda run: run.start)
+    fits = at < len(runs) and one.last < runs[at].first and (not at or runs[at - 1].last < one.first)
+    return runs[at : at + SHORT + 1] if fits and runs[at].count == 1 else ()
 
 
 def _split(parts: Sequence[Run], chain: Sequence[int]) -> tuple[list[Run], list[Run]]:

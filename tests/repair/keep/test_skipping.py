@@ -10,7 +10,10 @@ import pytest
 from fixtures import strict
 from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore
+from rmqtool.repair.keep.model import Run
+from rmqtool.repair.keep.order import order_of
 from tests.helpers import rmq
+from tests.repair.keep.test_order import RECORD, survey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +111,28 @@ def test_a_lost_record_where_entries_lie_as_records_state(number: int, stated: i
     holds(store, tmp_path / "out")
 
 
+@pytest.mark.parametrize("in_front", [1, 2])
+def test_a_hole_close_by_explains_nothing_that_entries_tell_otherwise(in_front: int, tmp_path: Path) -> None:
+    """110409: the record in front of the hole was out of order, and blank entries hid those before it."""
+    store = skipping(tmp_path / "store", others=2)
+    lose(store, AT + in_front, AT + in_front + 2)
+    store.remove(store.segment(0)[0])
+    code, reported = recover(store.root, tmp_path / "out")
+    assert (code, lost(reported)) == (1, [(AT + in_front + 3, 2)])
+    assert "blank" not in str(reported["summary"])
+    holds(store, tmp_path / "out")
+
+
+@pytest.mark.parametrize("in_front", [1, 2])
+def test_few_records_in_front_of_what_a_queue_skips(in_front: int, tmp_path: Path) -> None:
+    """They were out of order, and would have been lost."""
+    store = skipping(tmp_path / "store", at=in_front)
+    lose(store, 30, 31)
+    code, reported = recover(store.root, tmp_path / "out")
+    assert (code, lost(reported)) == (1, [(33, 1)])
+    holds(store, tmp_path / "out")
+
+
 def test_records_without_entries_are_no_harm_of_a_queue_that_skips(tmp_path: Path) -> None:
     """A start on the store as it is would dispatch them, one on the result would not."""
     store = skipping(tmp_path / "store", others=1)
@@ -119,3 +144,30 @@ def test_records_without_entries_are_no_harm_of_a_queue_that_skips(tmp_path: Pat
     _, reported = recover(store.root, tmp_path / "out")
     assert any("DR-OFFSETS-TWICE" in one for one in reported["summary"]["checked"]["problems"])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("one", "behind", "count", "jumps"),
+    [
+        *((5, 8, 20, True), (8, 10, 20, True), (6, 8, 20, False), (8, 8, 20, False), (8, 11, 20, False)),
+        *((5, 11, 20, False), (None, 8, 20, False), (5, None, 20, False)),
+        *((5, 8, 2, True), (5, 8, 1, False), (8, 10, 3, True), (8, 10, 2, False)),
+    ],
+)
+def test_entries_tell_whether_a_record_or_its_queue_skips(
+    one: int | None, behind: int | None, count: int, jumps: bool
+) -> None:
+    """Of the record out of order, with queue offset 8, and of the next one in order, with 11.
+
+    count: records from that one on. Few that state more may lie, as they may without a hole.
+    """
+    key, end = ("T", 0), 5 * RECORD
+    out = Run(key, 8, 8, end, end, end + RECORD, end + RECORD)
+    start = end + 10 * RECORD
+    last = start + (count - 1) * RECORD
+    rest = Run(key, 11, 10 + count, start, last, last + RECORD, start + RECORD)
+    log = survey({key: [Run(key, 0, 4, 0, 4 * RECORD, end, RECORD), out, rest]}, [(end + RECORD, start)])
+    known = {at: {place} for at, place in ((end, one), (start, behind)) if place is not None}
+    order = order_of(log, places=lambda asked: {at: known[at] for run in asked if (at := run.start) in known})
+    assert (key in order.twice, key in order.jumps) == (jumps, jumps)
+    assert order.outliers == ([] if jumps else [out])
