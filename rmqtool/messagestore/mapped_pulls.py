@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
 
     Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
-    Result = TypeVar("Result", GetResult, RawResult)
+    Result = TypeVar("Result", bound=GetResult | RawResult)
 
 MOST = 64
 """queue files that stay mapped, and segments; each has two descriptors, of which a process may have few"""
@@ -67,6 +67,12 @@ class _Question:
 def _ends(many: int) -> Callable[[bytearray, int], tuple[int, ...]]:
     """Reads begin and end of so many records."""
     return Struct(f"={2 * many}q").unpack_from
+
+
+def _messages(records: list[memoryview]) -> list[StoredMessage]:
+    """Copies of records, none where another process may have cut them: the end of one is zeros then."""
+    copied = [StoredMessage(one.tobytes()) for one in records]
+    return [] if 0 in [one[-1] for one in records] else copied
 
 
 class MappedPulls:
@@ -99,7 +105,7 @@ class MappedPulls:
         self._segments: dict[int, Segment] = {}
         self._forgotten = self._refused = 0
 
-    def pull(  # noqa: C901, PLR0911, PLR0912 - one return a condition; each call would cost as much as three
+    def pull(  # noqa: PLR0911 - one return a condition
         self, topic: str, queue_id: int, offset: int, limit: int, form: type[Result]
     ) -> Result | None:
         """A pull of at most `limit` messages from a queue offset on; None where that is not all at hand.
@@ -151,11 +157,9 @@ class MappedPulls:
                 return None
             records, size = found
             many = len(records)
-        items: list[Any] = records
-        if form is GetResult:
-            items = [StoredMessage(one.tobytes()) for one in records]
-            if 0 in [one[-1] for one in records]:
-                return None  # perhaps another process has cut them meanwhile
+        items: list[Any] = records if form is RawResult else _messages(records)
+        if not items:
+            return None
         last = files.files[-1]
         if queue.min_logical != floor:
             return None  # what was read has expired meanwhile

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
-    from rmqtool.repair.keep.order import Order, Room
+    from rmqtool.repair.keep.order import Order
+    from rmqtool.repair.keep.room import Room
     from rmqtool.repair.keep.unlisted import Unlisted
     from rmqtool.store.layout import Store
 
@@ -151,8 +152,8 @@ def in_skipping(store: Store, order: Order) -> Ahead:
     found = Ahead()
     files = OpenFiles(Access("pread"))
     try:
-        for key, queue in queues_there(store, files) if order.jumps else ():
-            runs = order.chosen[key] if key in order.jumps and not queue.batch else []
+        for key, queue in queues_there(store, files) if order.skipping else ():
+            runs = order.chosen[key] if key in order.skipping and not queue.batch else []
             known = [
                 (run.start, by)
                 for run, by in zip(runs, _stated_ahead(queue, runs), strict=True)

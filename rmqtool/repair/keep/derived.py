@@ -95,9 +95,8 @@ class DerivedRepair:
     """Make it for one store, call `repair` once.
 
     store: with the repaired log. end: of that log. left: queues that stay as they are. written: where the log
-    got records. blanks: how many
-    positions queues miss for good. ahead: light queues whose units count. files: whether queue files are
-    built. work: an empty directory for what is built.
+    got records. blanks: how many positions queues miss for good. ahead: light queues whose units count.
+    files: whether queue files are built. work: an empty directory for what is built.
     """
 
     store: Store

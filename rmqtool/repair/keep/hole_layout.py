@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from rmqtool.repair.keep.model import Frame, Hole, QueueKey
-    from rmqtool.repair.keep.order import Missing
+    from rmqtool.repair.keep.room import Missing
     from rmqtool.repair.keep.slot_assignment import Claims
 
 

@@ -16,7 +16,8 @@ from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
-from rmqtool.repair.keep.order import Room, light_missing
+from rmqtool.repair.keep.order import light_missing
+from rmqtool.repair.keep.room import Room
 from rmqtool.repair.keep.unlisted import count_dropped
 from rmqtool.repair.list_remains import only_pairs, without_lists
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number

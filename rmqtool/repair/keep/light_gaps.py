@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rmqtool.repair.keep.model import QueueKey
-    from rmqtool.repair.keep.order import Missing
+    from rmqtool.repair.keep.room import Missing
 
 
 class Further(NamedTuple):

@@ -22,9 +22,10 @@ from rmqtool.repair.keep.hole_layout import allocate, layouts_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.model import Frame, Hole, Trust
-from rmqtool.repair.keep.order import SHORT, Room, order_of, scattered_runs, singleton_runs
+from rmqtool.repair.keep.order import SHORT, order_of, scattered_runs, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
+from rmqtool.repair.keep.room import Room
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
 from rmqtool.repair.keep.stale import cut_stale, is_stale, loosen
 from rmqtool.repair.keep.survey import Surveyor
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.donor import DonorRange
     from rmqtool.repair.keep.hole_layout import HoleLayout
     from rmqtool.repair.keep.model import QueueKey, Run, Survey
-    from rmqtool.repair.keep.order import Missing, Position
+    from rmqtool.repair.keep.order import Position
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
+    from rmqtool.repair.keep.room import Missing
     from rmqtool.repair.keep.slot_assignment import Claims
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
@@ -77,12 +79,12 @@ class RepairedLog:
     """Segments in order with their patches.
 
     end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
-    offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
-    many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
-    them than the log ever had room for, left as they are too. ahead: light queues whose units count.
+    offsets were given out twice, left as they are. skipping: those of them that skip queue offsets. blanks:
+    how many positions of each queue no record took, and stay as blank units. crowded: queues that miss more
+    of them than the log ever had room for, left as they are too. ahead: light queues whose units count.
     undecided: as in `Order`, with the frames of those that do not stay as they are. behind: whole messages
-    behind the end of the log that no queue takes. dropped: entries of light queues, as
-    `Dropped`, that lead to whole messages.
+    behind the end of the log that no queue takes. dropped: entries of light queues, as `Dropped`, that lead
+    to whole messages.
     """
 
     segments: list[PlacedSegment]
@@ -91,7 +93,7 @@ class RepairedLog:
     repaired: list[Repaired] = field(default_factory=list)
     without: list[Missing] = field(default_factory=list)
     twice: list[QueueKey] = field(default_factory=list)
-    jumps: set[QueueKey] = field(default_factory=set)
+    skipping: set[QueueKey] = field(default_factory=set)
     blanks: dict[QueueKey, int] = field(default_factory=dict)
     crowded: list[QueueKey] = field(default_factory=list)
     ahead: Ahead = field(default_factory=Ahead)
@@ -172,12 +174,7 @@ class LogRepair:
             survey = self._survey_of(survey.segments, np.fromiter(unlisted.offsets, np.int64))
             open_skipped(survey)
             ahead = self._ahead(survey)
-        order = order_of(
-            survey,
-            self._pointed(survey),
-            partial(self._with_unit, survey),
-            partial(self._places_of, survey),
-        )
+        order = order_of(survey, self._pointed(survey), partial(self._places_of, survey))
         loosen(survey, order)
         with LogBytes(survey.segments, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
@@ -209,7 +206,7 @@ class LogRepair:
                 end,
                 survey,
                 twice=sorted(order.twice),
-                jumps=order.jumps,
+                skipping=order.skipping,
                 ahead=ahead,
             )
             frames = {one.start: one for there in claims.frames.values() for one in there}
@@ -266,11 +263,6 @@ class LogRepair:
             for place, frames in found
             if place.start in singletons
         }
-
-    def _with_unit(self, survey: Survey, runs: Sequence[Run]) -> set[int]:
-        """Which of some single records, by where they begin, have a unit at their queue offset."""
-        places = self._places_of(survey, runs)
-        return {one.start for one in runs if one.first in places.get(one.start, ())}
 
     def _places_of(self, survey: Survey, runs: Sequence[Run]) -> dict[int, set[int]]:
         """Where in their own queue some single records, by where they begin, have units."""

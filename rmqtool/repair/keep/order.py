@@ -10,7 +10,7 @@ import sys
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,121 +18,20 @@ import numpy as np
 from rmqtool.repair.keep.chain import BATCH, Link, heaviest
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.model import Run
+from rmqtool.repair.keep.room import Fronts, Missing, Room
 from rmqtool.repair.keep.stabbing import Stabbing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rmqtool.repair.keep.model import Hole, QueueKey, Survey
+    from rmqtool.repair.keep.model import QueueKey, Survey
 
     Position = tuple[QueueKey, int]
     """a queue and a queue offset"""
 
-_NOTHING = np.empty((2, 0), np.int64)
 SHORT = 2
 """records out of order that are taken for damage; where more agree with each other, nobody can say who is
 right: such a queue was numbered twice"""
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Queue offsets [first, last] of one queue, to be placed between the physical offsets low and high."""
-
-    key: QueueKey
-    first: int
-    last: int
-    low: int
-    high: int
-
-    @property
-    def count(self) -> int:
-        """Queue offsets."""
-        return self.last - self.first + 1
-
-
-class Room:
-    """How many records may have been in a range that is not one intact record."""
-
-    def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
-        places = sorted(
-            [(hole.start, _most_records(hole), hole.end) for hole in holes]
-            + [(run.start, 1 if run.start == run.last_start else run.count, run.end) for run in loose]
-        )
-        self._starts = [start for start, _, _ in places]
-        self._ends = [end for _, _, end in places]
-        self._sums = [0, *accumulate(count for _, count, _ in places)]
-
-    def takes(self, step: int, low: int, high: int, *, batch: bool) -> bool:
-        """Whether records with so many queue offsets may have been in what begins in [low, high)."""
-        return step == 0 or step <= self.between(low, high) * (BATCH if batch else 1)
-
-    def between(self, low: int, high: int) -> int:
-        """Records that fit into what begins in [low, high), and into the rest of a hole around `low`."""
-        return max(self.until(high) - self.until(low) + self._rest(low), 0)
-
-    def inside(self, low: int, high: int) -> int:
-        """Records that fit into what lies between two places in holes."""
-        return max(self._in_front(high) - self._in_front(low), 0) + 1
-
-    def _rest(self, low: int) -> int:
-        """A record that lies is in a hole, and still in the light queues that it names."""
-        at = bisect_left(self._starts, low)
-        if not at:
-            return 0
-        fit = max(self._ends[at - 1] - low, 0) // SMALLEST_RECORD
-        return min(fit, self._sums[at] - self._sums[at - 1])
-
-    def _in_front(self, place: int) -> int:
-        at = bisect_left(self._starts, place)
-        if not at:
-            return 0
-        part = (place - self._starts[at - 1]) // SMALLEST_RECORD
-        return min(self._sums[at - 1] + part, self._sums[at])
-
-    def until(self, high: int) -> int:
-        """Records that fit into what begins in front of `high`."""
-        return self._sums[bisect_left(self._starts, high)]
-
-
-def _most_records(hole: Hole) -> int:
-    """One for each frame that the scan saw, whatever its size, and as many as fit beside them.
-
-    What was written for another place tells nothing of this one: as many as fit under it, too.
-    """
-    frames = [one for one in hole.frames if not one.moved or one.length < SMALLEST_RECORD]
-    count, at = len(frames), hole.start
-    for frame in sorted(frames, key=lambda one: one.start):
-        count += max(frame.start - at, 0) // SMALLEST_RECORD
-        at = max(at, frame.end)
-    return count + max(hole.end - at, 0) // SMALLEST_RECORD
-
-
-class Fronts:
-    """Whether a queue that does not begin with queue offset 0 has lost what is in front of its first record.
-
-    It may as well begin later, with blank units (`ConsumeQueue#fillPreBlank`). So holes and doubtful records
-    of its topic must account for every position, and a record only for its own queue offset.
-    """
-
-    def __init__(self, holes: Room, doubtful: Iterable[Run]) -> None:
-        self._holes = holes
-        topics: dict[str, dict[int, int]] = defaultdict(dict)
-        for run in doubtful:
-            starts = topics[run.key[0]]
-            for slot in range(run.first, run.last + 1):
-                starts[slot] = min(run.start, starts.get(slot, run.start))
-        self._topics = {
-            topic: np.array(sorted(starts.items()), np.int64).T for topic, starts in topics.items()
-        }
-
-    def believes(self, front: Missing, *, batch: bool) -> bool:
-        """Whether it can be accounted for."""
-        if self._holes.takes(front.count, front.low, front.high, batch=batch):
-            return True
-        slots, starts = self._topics.get(front.key[0], _NOTHING)
-        upto = int(np.searchsorted(slots, front.last, side="right"))
-        known = int((starts[:upto] < front.high).sum())
-        return front.count <= self._holes.between(front.low, front.high) + known
 
 
 @dataclass
@@ -140,10 +39,10 @@ class Order:
     """What was found out about all queues.
 
     chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
-    whose units are left as they are. jumps: those of them whose offsets ascend, but for short runs, and skip
-    more than the log has room for. missing: positions that no record has, between chosen runs of the others.
-    undecided: two records with one queue offset, the one that counts and the other, where as much speaks for
-    the one as for the other.
+    whose units are left as they are. skipping: those of them whose offsets ascend, but for short runs, and
+    skip more than the log has room for. missing: positions that no record has, between chosen runs of the
+    others. undecided: two records with one queue offset, the one that counts and the other, where as much
+    speaks for the one as for the other.
     """
 
     room: Room
@@ -151,7 +50,7 @@ class Order:
     chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
     outliers: list[Run] = field(default_factory=list)
     twice: set[QueueKey] = field(default_factory=set)
-    jumps: set[QueueKey] = field(default_factory=set)
+    skipping: set[QueueKey] = field(default_factory=set)
     missing: list[Missing] = field(default_factory=list)
     undecided: list[tuple[Run, Run]] = field(default_factory=list)
 
@@ -177,15 +76,19 @@ def scattered_runs(survey: Survey) -> dict[QueueKey, list[Run]]:
 def order_of(
     survey: Survey,
     pointed: Mapping[int, Sequence[Position]] | None = None,
-    with_unit: Callable[[Sequence[Run]], Collection[int]] = lambda _: (),
     places: Callable[[Sequence[Run]], Mapping[int, Collection[int]]] = lambda _: {},
 ) -> Order:
     """Looks at every queue of a log that is not one run.
 
-    pointed: positions with a unit for a single record, by its physical offset. with_unit: which of some
-    single records, by physical offset, have their own queue's unit there. places: where in their own queue
-    such records have units.
+    pointed: positions with a unit for a single record, by its physical offset. places: where in their own
+    queue some single records, by physical offset, have units.
     """
+
+    def with_unit(runs: Sequence[Run]) -> set[int]:
+        """Which of them have one at their queue offset."""
+        known = places(runs)
+        return {one.start for one in runs if one.first in known.get(one.start, ())}
+
     batches = survey.batches
     broken = {
         key: list(runs) if key[0] in batches else _parts(runs)
@@ -507,7 +410,7 @@ def _let_skip(order: Order, key: QueueKey, parts: Sequence[Run], *, batch: bool)
     if not all(_is_short(part, batch=batch) for part in left):
         return False
     order.twice.add(key)
-    order.jumps.add(key)
+    order.skipping.add(key)
     order.chosen[key] = ascending
     order.outliers += left
     return True

@@ -194,7 +194,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         inputs=_read(store),
         summary=summary,
     )
-    planned = replace(planned, blanks=bool(log.blanks), skipping=frozenset(log.jumps))
+    planned = replace(planned, blanks=bool(log.blanks), skipping=frozenset(log.skipping))
     if costs is not None and (remains := _remains(costs)) is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)
@@ -279,7 +279,7 @@ def _lost(log: RepairedLog, behind: Behind) -> Cost:
 def _notes(log: RepairedLog) -> list[str]:
     why = "were reused", "are skipped that no hole has room for"
     notes = [
-        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.jumps]}, the queue stays as it is"
+        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.skipping]}, the queue stays as it is"
         for key in log.twice
     ]
     unplaced: dict[bool, list[int]] = {True: [], False: []}

@@ -13,7 +13,7 @@ from formats.java import java_parse_int
 from rmqtool.repair.keep.chain import BATCH
 from rmqtool.repair.keep.model import Frame, Trust, text_of
 from rmqtool.repair.keep.offers import Offer, Offers
-from rmqtool.repair.keep.order import Missing
+from rmqtool.repair.keep.room import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,7 +98,7 @@ class SlotAssigner:
         """Whether the queue has no record at this slot and would have it just there."""
         last = slot + frame.count - 1
         runs = self._order.chosen.get(key) or []
-        if key in self._order.twice - self._order.jumps:
+        if key in self._order.twice - self._order.skipping:
             return False
         if not runs:
             return key in self._known
@@ -109,7 +109,7 @@ class SlotAssigner:
             between = frame.end, runs[0].start
             fits = slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
             return fits and self._room(key, last + 1, runs[0].first, between)
-        if key in self._order.jumps:
+        if key in self._order.skipping:
             return self._beside_jump(runs, slot, frame)
         gap = self._gap_around(key, frame)
         return gap is not None and gap.first <= slot and last <= gap.last

@@ -136,16 +136,17 @@ class LightOrder:
         number = _number(own, file)
         begin = own.first_slot(number)
         begins = np.array([repaired.first_slot(k) for k in range(len(repaired.files))], np.int64)
-        shifts = begins[begins != begin] - begin
+        shifts, any_leads = begins[begins != begin] - begin, False
         for first, units in own.parts(number):
             places = np.flatnonzero(self._leads(units))
             if not len(places) or not len(shifts):
                 continue
+            any_leads = True
             offsets = units["physical_offset"][places].astype(np.int64)
             slots = begin + first + places
             shifts = shifts[repaired.gather(slots[0] + shifts)[0] == offsets[0]]
             shifts = shifts[[self._has_now(own, repaired, slots + by, offsets) for by in shifts.tolist()]]
-        return len(shifts) > 0
+        return any_leads and len(shifts) > 0
 
     @staticmethod
     def _has_now(own: QueueUnits, repaired: QueueUnits, slots: Ints, offsets: Ints) -> bool:

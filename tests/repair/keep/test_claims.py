@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.repair.keep.model import Frame, Header, Hole, Run, Survey, text_of
-from rmqtool.repair.keep.order import Missing, order_of
+from rmqtool.repair.keep.order import order_of
 from rmqtool.repair.keep.placing import PlacedSegment
+from rmqtool.repair.keep.room import Missing
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
 
 if TYPE_CHECKING:

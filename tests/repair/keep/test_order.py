@@ -11,8 +11,9 @@ import pytest
 
 from rmqtool.repair.keep.chain import Link, heaviest
 from rmqtool.repair.keep.model import Hole, Run, Survey
-from rmqtool.repair.keep.order import Missing, order_of
+from rmqtool.repair.keep.order import order_of
 from rmqtool.repair.keep.placing import PlacedSegment
+from rmqtool.repair.keep.room import Missing
 from rmqtool.repair.keep.stabbing import NOTHING, Stabbing
 
 RECORD = 100
@@ -139,7 +140,7 @@ def test_records_that_agree_are_no_lie_however_short_their_run_is(count: int, nu
     last = end + (count - 1) * RECORD
     ahead = Run(key, 15, 14 + count, end, last, last + RECORD, end + RECORD)
     order = order_of(survey({key: [Run(key, 0, 8, 0, end - RECORD, end), ahead]}, []))
-    assert (key in order.twice) == (key in order.jumps) == numbered_twice
+    assert (key in order.twice) == (key in order.skipping) == numbered_twice
     assert bool(order.outliers) != numbered_twice
 
 
@@ -151,7 +152,9 @@ def test_of_two_records_that_exclude_each_other_the_one_with_a_unit_is_right(kno
     runs = [Run(key, 0, 4, 0, 400, place, RECORD), *both, Run(key, 9, 20, 1100, 2200, 2300, 1200)]
     log = survey({key: runs}, [(place, 700), (900, 1100)])
     assert order_of(log).outliers == [both[1]]
-    order = order_of(log, with_unit=lambda asked: {both[known].start} & {one.start for one in asked})
+    order = order_of(
+        log, places=lambda asked: {one.start: {one.first} for one in asked if one.start == both[known].start}
+    )
     assert order.outliers == [both[1 - known]]
 
 

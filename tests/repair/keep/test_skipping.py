@@ -169,5 +169,5 @@ def test_entries_tell_whether_a_record_or_its_queue_skips(
     log = survey({key: [Run(key, 0, 4, 0, 4 * RECORD, end, RECORD), out, rest]}, [(end + RECORD, start)])
     known = {at: {place} for at, place in ((end, one), (start, behind)) if place is not None}
     order = order_of(log, places=lambda asked: {at: known[at] for run in asked if (at := run.start) in known})
-    assert (key in order.twice, key in order.jumps) == (jumps, jumps)
+    assert (key in order.twice, key in order.skipping) == (jumps, jumps)
     assert order.outliers == ([] if jumps else [out])
