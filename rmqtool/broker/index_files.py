@@ -94,7 +94,7 @@ def _name_behind(name: str) -> str:
 class IndexFile:
     """One file. after: the end of the file before it, which is full. kept: the file to go on in.
 
-    written: number of the first item that is in memory only.
+    written: number of the first item that is in memory only; waiting: how many are.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class IndexFile:
         self._items_kept = self.items
         self.written = int(self._state[IndexHeaderState.INDEX_COUNT])
         self._made, self._after = kept is not None, after
-        self._room, self._waiting = _TOGETHER, 0
+        self._room, self.waiting = _TOGETHER, 0
         self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
 
     def _load(self, kept: StoreFile) -> None:
@@ -138,11 +138,6 @@ class IndexFile:
             if place < IndexHeaderState.EVERY_PUT:
                 self._state[place] = getattr(header, place.name.lower())
         self._state[IndexHeaderState.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
-
-    @property
-    def waits(self) -> bool:
-        """Whether items are in memory only."""
-        return self._waiting > 0
 
     @cached_property
     def slots(self) -> Int32s:
@@ -205,12 +200,12 @@ class IndexFile:
         of the records that `owners` name.
         """
         wanted = len(hashes) - start
-        if self._waiting + wanted > self._room:
+        if self.waiting + wanted > self._room:
             self.flush()
         if wanted > self._room:
             self._room = wanted
             self._out = np.empty(wanted * ITEM.itemsize, np.uint8)
-        out = self._out[self._waiting * ITEM.itemsize :]
+        out = self._out[self.waiting * ITEM.itemsize :]
         following = int(
             self._kernels.put_keys(
                 (hashes, owners),
@@ -222,7 +217,7 @@ class IndexFile:
                 out,
             )
         )
-        self._waiting += following - start
+        self.waiting += following - start
         self._note_blocks(hashes[start:following])
         return following
 
@@ -235,14 +230,14 @@ class IndexFile:
 
     def flush(self) -> None:
         """Writes the items that are in memory only."""
-        if self._waiting:
+        if self.waiting:
             if not self._made:
                 self._make()
-            first = int(self._state[IndexHeaderState.INDEX_COUNT]) - self._waiting
+            first = int(self._state[IndexHeaderState.INDEX_COUNT]) - self.waiting
             position = item_position(first, self._rules.hash_slots)
-            data = self._out[: self._waiting * ITEM.itemsize]
+            data = self._out[: self.waiting * ITEM.itemsize]
             self._files.write(self.path, self._size, position, data, self.end.timestamp)
-            self._waiting, self.written = 0, first + self._waiting
+            self.waiting, self.written = 0, first + self.waiting
 
     def _make(self) -> None:
         """A new file has the end of the one before it from the beginning (`IndexFile#IndexFile`).

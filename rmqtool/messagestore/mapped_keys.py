@@ -56,8 +56,9 @@ _ROWS = len(LookupRequest) + 3
 _TEXT_AT = (_ROWS + _LIMIT * _WIDTH) * _NUMBER
 _PUT_AT, _put = (
     LookupRequest.WRITTEN * _NUMBER,
-    Struct(f"={len(LookupRequest) + 2 - LookupRequest.WRITTEN}q").pack_into,
+    Struct(f"={len(LookupRequest) + 1 - LookupRequest.WRITTEN}q").pack_into,
 )
+_END_AT, _put_end = (len(LookupRequest) + 1) * _NUMBER, Struct("=q").pack_into
 _ANSWER_AT, _answer = LookupRequest.ENDED * _NUMBER, Struct(f"=2q{3 * _NUMBER}x4q").unpack_from
 """`ENDED`, `MISSING`, number of messages and the first of them"""
 _INT64 = 1 << 63
@@ -131,15 +132,49 @@ class _Question:
         self.topic, self.key_at = "", 0
         self.asked_for: tuple[int, int, int, int, int | None] | None = None
         self.behind = 0
-        """what stands in the memory already: see `MappedKeys._ask`, and the end of the key"""
+        """what stands in the memory already: see `put`, and the end of the key"""
 
-    def be_about(self, mapped: _Mapped, topic: str) -> None:
+    def _be_about(self, mapped: _Mapped, topic: str) -> None:
         """Other files, or another topic."""
         raw = java_utf8_encode(topic)
         self.key_at = _TEXT_AT + len(raw)  # of a topic without room no key is asked for
         self.memory[_TEXT_AT : self.key_at] = raw[:_TEXT]
         self.numbers[: LookupRequest.WRITTEN] = (*mapped.known, _LIMIT, _STEPS)
         self.mapped, self.topic, self.asked_for = mapped, topic, None
+
+    def put(
+        self, mapped: _Mapped, topic: str, key: str, asked: tuple[int, int, int, int, int | None]
+    ) -> bool:
+        """Writes the question; False for a key that takes more than a look.
+
+        asked: items written and end of what is dispatched; limit, begin and end.
+        """
+        if self.mapped is not mapped or self.topic != topic:
+            self._be_about(mapped, topic)
+        memory, at = self.memory, self.key_at
+        try:
+            raw = key.encode()
+        except UnicodeEncodeError:
+            return False
+        behind = at + len(raw)
+        if behind > len(memory):
+            return False
+        memory[at:behind] = raw
+        if self.asked_for != asked:
+            written, reach, limit, begin, end = asked
+            low, high = _within(begin, end) if begin or end is not None else _ALWAYS
+            _put(memory, _PUT_AT, written, reach, low, high, limit, 0, 0, 1, at - _TEXT_AT)
+            self.asked_for, self.behind = asked, 0
+        if self.behind != behind:
+            _put_end(memory, _END_AT, behind - _TEXT_AT)
+            self.behind = behind
+        return True
+
+    def messages(self, used: int) -> list[StoredMessage]:
+        """Copies of what was found, in the order of the log; used: rows of the answer."""
+        data: Sequence[memoryview] = () if self.mapped is None else self.mapped.data
+        rows = self.numbers[_ROWS : _ROWS + used * _WIDTH].reshape(-1, _WIDTH).tolist()
+        return [StoredMessage(data[row][start:stop].tobytes()) for row, start, stop in rows[::-1]]
 
 
 class MappedKeys:
@@ -169,19 +204,40 @@ class MappedKeys:
         """See `KeyReader.find`; None where not all of it is at hand, or something waits to be dispatched."""
         dispatching, files, lookup = self._dispatching, self._files, self._lookup
         reach = dispatching.offset
-        if files is None or lookup is None or not 0 < limit <= _LIMIT:
-            return None
-        if reach < self._limit() or dispatching.error is not None:
+        if (
+            files is None
+            or lookup is None
+            or not 0 < limit <= _LIMIT
+            or reach < self._limit()
+            or dispatching.error is not None
+        ):
             return None
         mapped, current = self._mapped, files.last
-        if mapped is None or mapped.current is not current or current.waits:
+        if mapped is None or mapped.current is not current or current.waiting:
             mapped = self._mapped_now()
             if mapped is None:
                 return None
         question = self._free.pop() if self._free else _Question(lookup)
-        if question.mapped is not mapped or question.topic != topic:
-            question.be_about(mapped, topic)
-        found = self._ask(question, mapped, key, (mapped.current.written, reach, limit, begin, end))
+        asked = mapped.current.written, reach, limit, begin, end
+        if not question.put(mapped, topic, key, asked):
+            return None
+        while True:
+            used = question.look_up()
+            ended, missing, count, row, start, stop = _answer(question.memory, _ANSWER_AT)
+            if count >= 0:
+                break
+            if not self._add(mapped, missing):
+                if faults.total() != mapped.faults:
+                    self._copy()
+                return None
+        if count == 1:
+            found = [StoredMessage(mapped.data[row][start:stop].tobytes())]
+        else:
+            found = question.messages(used)
+        # zeros, in the place of what another process cut, look like the end of a chain
+        if (ended and not mapped.whole(ended)) or faults.total() != mapped.faults:
+            self._copy()
+            return None
         if self._mapped is mapped:
             self._free.append(question)
         return found
@@ -192,50 +248,11 @@ class MappedKeys:
         current = None if files is None else files.last
         if current is None:
             return None
-        if current.waits:
+        if current.waiting:
             with self._dispatching.lock:
                 current.flush()
         mapped = self._mapped
         return mapped if mapped is not None and mapped.current is current else self._map(current)
-
-    def _ask(
-        self, question: _Question, mapped: _Mapped, key: str, asked: tuple[int, int, int, int, int | None]
-    ) -> list[StoredMessage] | None:
-        """asked: items written and end of what is dispatched; limit, begin and end."""
-        memory, at = question.memory, question.key_at
-        try:
-            raw = key.encode()
-        except UnicodeEncodeError:
-            return None
-        behind = at + len(raw)
-        if behind > len(memory):
-            return None
-        memory[at:behind] = raw
-        if question.asked_for != asked or question.behind != behind:
-            written, reach, limit, begin, end = asked
-            low, high = _within(begin, end) if begin or end is not None else _ALWAYS
-            ends = at - _TEXT_AT, behind - _TEXT_AT
-            _put(memory, _PUT_AT, written, reach, low, high, limit, 0, 0, 1, *ends)
-            question.asked_for, question.behind = asked, behind
-        while True:
-            used = question.look_up()
-            ended, missing, count, row, start, stop = _answer(memory, _ANSWER_AT)
-            if count >= 0:
-                break
-            if not self._add(mapped, missing):
-                if faults.total() != mapped.faults:
-                    self._copy()
-                return None
-        if count == 1:
-            found = [StoredMessage(bytes(mapped.data[row][start:stop]))]
-        else:
-            rows = question.numbers[_ROWS : _ROWS + used * _WIDTH].reshape(-1, _WIDTH).tolist()
-            found = [StoredMessage(bytes(mapped.data[row][start:stop])) for row, start, stop in rows[::-1]]
-        # zeros, in the place of what another process cut, look like the end of a chain
-        if (ended and not mapped.whole(ended)) or faults.total() != mapped.faults:
-            self._copy()
-            return None
-        return found
 
     def find_each(
         self, topic: str, keys: Sequence[str], limit: int, begin: int, end: int | None

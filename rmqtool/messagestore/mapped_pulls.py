@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
 
     Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
+    Units = tuple[ConsumeQueue, MappedFile, memoryview, int, int, int]
     Result = TypeVar("Result", bound=GetResult | RawResult)
 
 MOST = 64
@@ -100,36 +101,39 @@ class MappedPulls:
         self._kernel = kernels.span_units
         self._free: list[_Question] = []
         self._held = HeldFiles(at, MOST)
-        self._units: dict[tuple[AnyQueue, int], tuple[MappedFile, memoryview, int]] = {}
-        """with the address of the units"""
+        self._units: dict[tuple[AnyQueue, int], Units] = {}
+        """queue files: queue, file, its units and their address, begin and end of the file (bytes)"""
+        self._latest: dict[tuple[str, int], Units] = {}
+        """the one of `_units` that was read last, by topic and queue"""
         self._segments: dict[int, Segment] = {}
         self._forgotten = self._refused = 0
 
-    def pull(  # noqa: PLR0911 - one return a condition
+    def pull(  # noqa: C901, PLR0911, PLR0912 - one return a condition
         self, topic: str, queue_id: int, offset: int, limit: int, form: type[Result]
     ) -> Result | None:
         """A pull of at most `limit` messages from a queue offset on; None where that is not all at hand.
 
         form: views of the records, or messages, for which they are copied.
         """
-        dispatching, queue = self._dispatching, self._queues.get((topic, queue_id))
+        dispatching = self._dispatching
         if (
             dispatching.offset < self._limit()
             or dispatching.error is not None
-            or not isinstance(queue, ConsumeQueue)
             or topic in self._topics.memory
         ):
             return None
-        files, floor, at = queue.files, queue.min_logical, offset * BYTES
-        mapped = self._units.get((queue, at // files.size)) or self._map_units(queue, at)
-        if mapped is None or not 0 <= floor <= at:
-            return None
-        file, units, address = mapped
-        begin = at - file.base
+        at = offset * BYTES
+        latest = self._latest.get((topic, queue_id))
+        if latest is None or not latest[4] <= at < latest[5]:
+            latest = self._units_at(topic, queue_id, at)
+            if latest is None:
+                return None
+        queue, file, units, address, base, _ = latest
+        floor, begin = queue.min_logical, at - base
         many = (file.wrote - begin) // BYTES
         if many > limit:  # noqa: PLR1730 - a call of `min` takes a tenth of the whole pull
             many = limit
-        if begin < 0 or many < 1:
+        if many < 1 or not 0 <= floor <= at:
             return None
         last = self._of_log.files[-1]
         high = last.base + last.wrote
@@ -160,7 +164,7 @@ class MappedPulls:
         items: list[Any] = records if form is RawResult else _messages(records)
         if not items:
             return None
-        last = files.files[-1]
+        last = queue.files.files[-1]
         if queue.min_logical != floor:
             return None  # what was read has expired meanwhile
         counted = self._statistics  # as `Statistics.got`
@@ -226,7 +230,19 @@ class MappedPulls:
         places = zip(run.offsets, run.sizes)  # noqa: B905
         return [data[(begin := one - base) : begin + size] for one, size in places], run.size
 
-    def _map_units(self, queue: ConsumeQueue, at: int) -> tuple[MappedFile, memoryview, int] | None:
+    def _units_at(self, topic: str, queue_id: int, at: int) -> Units | None:
+        """The queue file around byte `at` of a queue, mapped from now on."""
+        queue, before = self._queues.get((topic, queue_id)), self._forgotten
+        if not isinstance(queue, ConsumeQueue):
+            return None
+        found = self._units.get((queue, at // queue.files.size)) or self._map_units(queue, at)
+        if found is not None:
+            self._latest[topic, queue_id] = found
+            if self._forgotten != before:
+                self._latest.clear()
+        return found
+
+    def _map_units(self, queue: ConsumeQueue, at: int) -> Units | None:
         size, before = queue.files.size, self._forgotten
         file = queue.files.at(at)
         if file is None or not self._has_room(self._units):
@@ -237,7 +253,15 @@ class MappedPulls:
             return None
         if window is None or len(window) < size:
             return None
-        found = self._units[queue, at // size] = file, window.data, window.ctypes.data
+        base = file.base
+        found = self._units[queue, at // size] = (
+            queue,
+            file,
+            window.data,
+            window.ctypes.data,
+            base,
+            base + size,
+        )
         if self._forgotten != before:
             self._units.clear()
         return found
@@ -269,6 +293,7 @@ class MappedPulls:
         self._refused += 1
         if self._refused % (MOST * SELDOM) == 0:
             mapped.clear()
+            self._latest.clear()
         return False
 
     def forget(self, path: str) -> None:
@@ -284,4 +309,5 @@ class MappedPulls:
     def _clear(self) -> None:
         self._forgotten += 1
         self._units.clear()
+        self._latest.clear()
         self._segments.clear()
