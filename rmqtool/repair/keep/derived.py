@@ -24,7 +24,7 @@ from rmqtool.check.index_keys import keys_of
 from rmqtool.check.ranges import Ranges
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.keep.batch_files import BatchRepair
-from rmqtool.repair.keep.behind import Behind, behind_log
+from rmqtool.repair.keep.behind import OnlyEntries, behind_log
 from rmqtool.repair.keep.extension import ExtensionRepair
 from rmqtool.repair.keep.queues import QueueRepair
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
@@ -68,7 +68,7 @@ class Derived:
     edits: list[Edit] = field(default_factory=list)
     full_index_timestamp: int = 0
     notes: list[str] = field(default_factory=list)
-    behind: Behind = field(default_factory=Behind)
+    behind: OnlyEntries = field(default_factory=OnlyEntries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +129,7 @@ class DerivedRepair:
             made.notes.append("the consume queues are in RocksDB: they are left to the broker")
         else:
             made.edits += self._queues(store, rules, files, queues.made)
-            sizes = {
-                FileKind.CONSUMEQUEUE: rules.consume_queue_size,
-                FileKind.BATCHCONSUMEQUEUE: rules.batch_queue_size,
-            }
-            made.behind = behind_log(store, self.end, queues.made.built(), self.left, sizes)
+            made.behind = behind_log(store, self.end, queues.made.built(), self.left, rules)
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)

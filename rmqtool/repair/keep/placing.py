@@ -71,20 +71,42 @@ class Placing:
     strays: list[tuple[StoreFile, str]] = field(default_factory=list)
     ahead: StoreFile | None = None
 
+    @property
+    def in_front(self) -> list[tuple[int, int]]:
+        """Begin and end of segments in front of the log that files are named after, without their records."""
+        first = self.segments[0].base if self.segments else 0
+        bases = {file.base_offset for file, _ in self.strays if file.base_offset is not None}
+        return [(base, base + self.size) for base in sorted(bases) if base % self.size == 0 and base < first]
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """counts: records by the base that they state. data: any byte that is not zero or cannot be read."""
+    """counts: records by the base that they state. data: any byte that is not zero or cannot be read.
+
+    spans: positions of the first and the last of these records.
+    """
 
     file: StoreFile
     counts: dict[int, int]
     data: bool
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def stated(self) -> dict[int, int]:
         """Without what a single record states otherwise than more of them: its own offset is wrong."""
         most = max(self.counts.values(), default=0)
         return {base: count for base, count in self.counts.items() if count > 1 or most == 1}
+
+    @property
+    def latest(self) -> int | None:
+        """The highest base that is stated, if all records of others lie behind: of an earlier use."""
+        stated = self.stated
+        if not stated:
+            return None
+        highest = max(stated)
+        end = self.spans[highest][1]
+        earlier = all(self.spans[base][0] > end for base in stated if base != highest)
+        return highest if earlier else None
 
     def own(self, size: int) -> int:
         """Records at their own place under the name that the file has."""
@@ -165,14 +187,17 @@ def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
             if rival is None or _rank(one, size) > _rank(rival, size):
                 homes[base] = one
     settled = {one.file for one in homes.values()}
+    most: Counter[int] = Counter()
+    for one in known:
+        most |= Counter(one.counts)
     moved = [
-        (count, base, one)
+        (_weight(one, base, most[base]), count, base, one)
         for one in known
         if one.file not in settled
         for base, count in one.stated.items()
         if base >= 0 and base % size == 0
     ]
-    for count, base, one in sorted(moved, key=lambda found: -found[0]):
+    for _, count, base, one in sorted(moved, key=lambda found: -found[0]):
         there = homes.get(base)
         if one.file in settled:
             continue
@@ -188,6 +213,15 @@ def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
         homes[base] = one
         settled.add(one.file)
     return homes
+
+
+def _weight(one: _Known, base: int, most: int) -> int:
+    """Records that say that a file belongs at a base; most: records of one file that say so.
+
+    Those that are left of an earlier use of the file count for its latest one.
+    """
+    count = one.counts[base]
+    return sum(one.stated.values()) if base == one.latest and count == most else count
 
 
 def _rank(one: _Known, size: int) -> tuple[bool, bool, int, int]:
@@ -230,6 +264,7 @@ def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
     if not file.size:
         return _Known(file, {}, False)
     shifts: Counter[int] = Counter()
+    spans: dict[int, tuple[int, int]] = {}
     base, seen = file.base_offset or 0, 0
     try:
         with ZeroFilledSource(file.open(mode), file.size) as source:
@@ -247,8 +282,11 @@ def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
             for event in scan if data else ():
                 if isinstance(event, Records):
                     good = event.rows[event.rows[:, Field.CRC_STATE] != CrcState.BAD]
-                    stored = good[:, Field.STORED_PHYSICAL_OFFSET] - good[:, Field.POSITION]
-                    shifts.update(stored.tolist())
+                    positions = good[:, Field.POSITION]
+                    stated = (good[:, Field.STORED_PHYSICAL_OFFSET] - positions).tolist()
+                    shifts.update(stated)
+                    for one, position in zip(stated, positions.tolist(), strict=True):
+                        spans[one] = spans.get(one, (position, position))[0], position
                     seen += len(good)
                     if shifts[base] == seen >= _PROBED:
                         break
@@ -256,6 +294,7 @@ def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
                         own = shifts[base]
                         shifts = Counter(dict(shifts.most_common(_PROBED)))
                         shifts[base] = own
+                        spans = {one: span for one, span in spans.items() if one in shifts}
     except RmqtoolError:
         return _Known(file, {}, True)
-    return _Known(file, {one: count for one, count in shifts.items() if count}, data)
+    return _Known(file, {one: count for one, count in shifts.items() if count}, data, spans)

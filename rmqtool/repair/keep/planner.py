@@ -9,6 +9,7 @@ from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.settings import settings_of
 from rmqtool.errors import UnfitStoreError
 from rmqtool.repair.assumed import assumed_sizes
+from rmqtool.repair.keep.behind import front_of_log
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
 from rmqtool.repair.keep.placing import place_segments
@@ -45,7 +46,7 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rmqtool.repair.keep.behind import Behind
+    from rmqtool.repair.keep.behind import OnlyEntries
     from rmqtool.repair.keep.model import Frame
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
@@ -113,13 +114,14 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     placing = place_segments(store, kernels, options.access)
     if not placing.segments:
         raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
+    rules = rules_of(store, options.release)
     mender = LogRepair(
         store,
         placing,
         kernels,
         options.access,
         name,
-        rules_of(store, options.release),
+        rules,
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
         jobs=options.jobs,
@@ -135,6 +137,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     topics = {topic for topic, _ in log.survey.runs} | set(store.topics)
     refuse_blocked(store, topics)
     edits = segment_edits(store, placing, log, work)
+    front = front_of_log(store, placing.segments[0].base, placing.in_front, rules)
     moved = bool(edits) and has_rocksdb_queues(store)
     if moved:
         edits += rocksdb_edits(store)
@@ -173,14 +176,15 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     costs = None if edits else costs_of(start, progress)
     summary = PlanSummary(
         saved=_saved(start, progress) if edits else Cost(),
-        lost=_lost(log, derived.behind),
+        lost=_lost(log, derived.behind, front),
         refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
         unproven_offsets=_unproven(log) if edits else (),
         undecided=_undecided(log) if edits else (),
         notes=(
             *_notes(log),
             *derived.notes,
-            *derived.behind.notes(log.end),
+            *front.front_notes(placing.segments[0].base),
+            *derived.behind.behind_notes(log.end),
             *assumed_sizes(store, edits),
             *(one.change.message for one in unblocked if _costs(one)),
         ),
@@ -262,15 +266,17 @@ def _remains(costs: Costs) -> Checked | None:
     return Checked(by=("a start was simulated on the store",), remains=remains)
 
 
-def _lost(log: RepairedLog, behind: Behind) -> Cost:
-    """Messages that become tombstones or lay behind the end of the log, and bytes that hold none any more."""
+def _lost(log: RepairedLog, *beside: OnlyEntries) -> Cost:
+    """Messages that become tombstones or lay beside the log, and bytes that hold none any more."""
     filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
     times = [hole.timestamp for hole, one in filled if one.tombstones or one.unplaced]
     return Cost(
-        messages=sum(one.tombstones.records for _, one in filled) + len(log.unplaced) + behind.messages,
+        messages=sum(one.tombstones.records for _, one in filled)
+        + len(log.unplaced)
+        + sum(one.messages for one in beside),
         bytes=sum(one.tombstones.bytes for _, one in filled)
         + sum(frame.length for frame in log.unplaced)
-        + behind.bytes,
+        + sum(one.bytes for one in beside),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
     )

@@ -191,6 +191,31 @@ class Comparison:
                     continue
                 with self._open(theirs[0]) as result:
                     self._compare(run, mine, result, None)
+        self._misplaced(mine)
+
+    def _misplaced(self, mine: Segment) -> None:
+        """Records of such a file that state other places, none of which the result's log reaches.
+
+        What lies in front of that has expired.
+        """
+        log = self.result.segments
+        bases, ends = np.array([(one.base, one.end) for one in log], np.int64).reshape(-1, 2).T
+        with self._open(mine) as source:
+            scan = SegmentScan(
+                source,
+                mine.base,
+                checks=Check.ALL,
+                active=True,
+                keep_stale=True,
+                past_blanks=True,
+                kernels=self.kernels,
+            )
+            for run in joined_runs(scan):
+                stated, positions = run.rows[:, Field.STORED_PHYSICAL_OFFSET], run.rows[:, Field.POSITION]
+                missing = (stated != positions + mine.base) & (stated >= log.first_offset)
+                missing &= np.searchsorted(bases, stated, "right") == np.searchsorted(ends, stated, "right")
+                for number in np.flatnonzero(missing & _sound(run, self.kernels)).tolist():
+                    self._note_at(run, number, int(stated[number]))
 
     def _open(self, segment: Segment) -> ByteSource:
         return _open(segment, self.access, self.near)
@@ -224,19 +249,25 @@ class Comparison:
                 self._note(Records(rows[number : number + 1], run.window, run.origin), mine)
 
     def _note(self, run: Records, mine: Segment) -> None:
-        room = max(MOST - len(self.changed), 0)
-        self.more += max(len(run.rows) - room, 0)
-        self.changed += [_record(run, number, mine.base) for number in range(min(len(run.rows), room))]
+        positions = run.rows[:, Field.POSITION].tolist()
+        for number, position in enumerate(positions):
+            self._note_at(run, number, mine.base + position)
+
+    def _note_at(self, run: Records, number: int, physical_offset: int) -> None:
+        if len(self.changed) < MOST:
+            self.changed.append(_record(run, number, physical_offset))
+        else:
+            self.more += 1
 
 
-def _record(run: Records, number: int, base: int) -> Record:
+def _record(run: Records, number: int, physical_offset: int) -> Record:
     row = run.rows[number]
     properties = _bytes(run, row, Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH)
     return Record(
         _bytes(run, row, Field.TOPIC_POSITION, Field.TOPIC_LENGTH).decode("utf-8", "replace"),
         int(row[Field.QUEUE_ID]),
         int(row[Field.QUEUE_OFFSET]),
-        base + int(row[Field.POSITION]),
+        physical_offset,
         int(row[Field.STORE_SIZE]),
         int(row[Field.SYS_FLAG]),
         sha256(_bytes(run, row, Field.BODY_POSITION, Field.BODY_LENGTH)).digest(),
@@ -261,7 +292,7 @@ def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Re
         )
         for run in whole((event for event in scan if isinstance(event, Records)), segment.base, kernels):
             own = int(run.rows[0, Field.POSITION]) == position
-            return _record(run, 0, segment.base) if own else None
+            return _record(run, 0, offset) if own else None
     return None
 
 
@@ -279,13 +310,19 @@ def whole(runs: Iterable[Records], base: int, kernels: Kernels) -> Iterator[Reco
     for run in runs:
         rows = run.rows
         own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
-        good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
-        good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
-        good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
-        good &= ~torn_properties(run)
-        good &= ~without_number(run, kernels)
+        good = own & _sound(run, kernels)
         if good.any():
             yield Records(rows[good], run.window, run.origin)
+
+
+def _sound(run: Records, kernels: Kernels) -> npt.NDArray[np.bool_]:
+    """Which records are whole but for their place, see `whole`."""
+    rows = run.rows
+    good = rows[:, Field.CRC_STATE] != CrcState.BAD
+    good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
+    good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
+    sound: npt.NDArray[np.bool_] = good & ~torn_properties(run) & ~without_number(run, kernels)
+    return sound
 
 
 def _changes(store: Store, edits: Sequence[Edit], near: int) -> tuple[dict[str, list[_Change]], list[str]]:

@@ -1,0 +1,90 @@
+"""Segments under wrong names, and segments in front of the log that hold no record."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fixtures import strict
+from fixtures.stores import HandmadeStore
+from rmqtool.repair.keep.planner import KeepOptions, keep
+from rmqtool.repair.plan import Action, Change, Edit, make_planned
+from rmqtool.repair.prove.checks import check_keep
+from rmqtool.scan.options import ReadOptions
+from rmqtool.store.layout import Store
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEGMENT = 4096
+
+
+def reused(root: Path) -> dict[int, bytes]:
+    """Zeros, and a second segment with few records and those of the first behind them; its name is wrong.
+
+    The few, by their physical offsets.
+    """
+    made = HandmadeStore()
+    made.log.segment_size = SEGMENT
+    while len(made.log.segments) < 2:
+        made.put("Orders", b"o" * 100)
+    for _ in range(3):
+        made.put("Orders", b"o" * 100)
+    made.write(root)
+    first, second = (root / f"commitlog/{base:020d}" for base in (0, SEGMENT))
+    end = made.log.end_offset - SEGMENT
+    second.write_bytes(second.read_bytes()[:end] + first.read_bytes()[end:])
+    second.rename(root / f"commitlog/{5 * SEGMENT:020d}")
+    first.write_bytes(bytes(SEGMENT))
+    (root / "abort").touch()
+    return {one.offset: one.placed.data for one in made.stored if one.offset >= SEGMENT}
+
+
+def conf(root: Path) -> Path:
+    made = root.parent / "broker.conf"
+    made.write_text(f"mappedFileSizeCommitLog={SEGMENT}\n")
+    return made
+
+
+def test_a_file_that_was_used_before_goes_by_its_latest_use(tmp_path: Path) -> None:
+    """What was left of the first segment were more records: all of the log was removed, with exit 0."""
+    root, out = tmp_path / "store", tmp_path / "out"
+    mine = reused(root)
+    assert 1 < len(mine) < 8
+    done = rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert mine.items() <= {offset: one.raw for offset, one in strict.carve(out).items()}.items()
+    again = rmq("recover", out, "--store-config", conf(root), "--json")
+    assert (again.exit_code, json.loads(again.stdout)["rows"]) == (0, [])
+
+
+def test_a_plan_that_removes_what_has_only_a_wrong_name_is_refused(tmp_path: Path) -> None:
+    """Only records at their own place were looked at: without any of them each plan was believed."""
+    reused(tmp_path / "store")
+    store = Store.open(tmp_path / "store")
+    edits = [
+        Edit(Change(action=Action.REMOVE, path=one.path, why="behind-end", message="-"))
+        for one in store.files
+        if one.path.startswith("commitlog/")
+    ]
+    planned = make_planned("recover", store, "5.3.3", {"policy": "keep"}, edits, inputs=store.files)
+    checked = check_keep(store, planned, ReadOptions())
+    assert any("intact record of Orders/0" in one for one in checked.problems)
+    (tmp_path / "work").mkdir()
+    right = keep(store, KeepOptions("5.3.3"), str(tmp_path / "work")).planned
+    assert check_keep(store, right, ReadOptions()).proven
+
+
+def test_what_lay_in_a_first_segment_of_zeros_is_lost(fresh_golden: Any) -> None:
+    """It left the log, as if it had never been used, and nothing was said of its messages."""
+    root = fresh_golden("v533-basic").path
+    first, second, *_ = sorted((root / "commitlog").iterdir())
+    gone = {at: one for at, one in strict.carve(root).items() if at < int(second.name) and one.placed}
+    first.write_bytes(bytes(first.stat().st_size))
+    summary = json.loads(rmq("recover", root, "--json").stdout)["summary"]
+    assert (summary["lost"]["messages"], summary["lost"]["bytes"]) == (
+        len(gone),
+        sum(one.size for one in gone.values()),
+    )
+    assert f"in front of the log, which begins at {int(second.name)}, hold no record" in summary["notes"][0]
