@@ -81,14 +81,10 @@ def _only_body(one: Record, made: Compound) -> bool:
 
 
 def _negative_length(one: Record, made: Compound) -> bool:
-    """An empty body with a length below zero, which brokers and clients take for zero."""
+    """A length of the body below zero, which brokers and clients take for zero; all else fits that."""
     now, at = _bytes_at(one, made), 84 + 12 * (one.sys_flag >> 4 & 1) + 12 * (one.sys_flag >> 5 & 1)
-    return (
-        not one.body
-        and now[at : at + 1] >= b"\x80"
-        and now[:at] == one.raw[:at]
-        and now[at + 4 :] == one.raw[at + 4 :]
-    )
+    read = strict.parse(now[:at] + bytes(4) + now[at + 4 :], 0, one.offset)
+    return now[at : at + 1] >= b"\x80" and read is not None and read.slot == one.slot
 
 
 def _bytes_at(one: Record, made: Compound) -> bytes:
