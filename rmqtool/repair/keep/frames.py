@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -102,11 +103,18 @@ def _behind(log: LogBytes, start: int, position: int, count: int) -> bytes:
 
 
 def queues_there(store: Store, files: OpenFiles) -> Iterator[tuple[QueueKey, QueueUnits]]:
-    """All plain and batch queues with a topic and a number."""
+    """All plain and batch queues with a topic and a number.
+
+    Without files of plain ones whose names are no place for a file: at which queue offsets their units are,
+    nobody knows.
+    """
+    size = store.sizes[FileKind.CONSUMEQUEUE].value
     for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
         for queue in store.queues(kind):
             if queue.topic is not None and queue.queue_id is not None:
-                yield (queue.topic, queue.queue_id), QueueUnits(queue, files)
+                named = [one for one in queue.files if not (one.base_offset or 0) % size]
+                known = replace(queue, files=tuple(named)) if kind is FileKind.CONSUMEQUEUE else queue
+                yield (queue.topic, queue.queue_id), QueueUnits(known, files)
 
 
 def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]]:

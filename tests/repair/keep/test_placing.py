@@ -88,3 +88,21 @@ def test_what_lay_in_a_first_segment_of_zeros_is_lost(fresh_golden: Any) -> None
         sum(one.size for one in gone.values()),
     )
     assert f"in front of the log, which begins at {int(second.name)}, hold no record" in summary["notes"][0]
+
+
+def test_a_queue_file_at_no_place_says_nothing_of_queue_offsets(tmp_path: Path) -> None:
+    """320308: its entry, behind a name of 20, gave the only record of a queue the queue offset 1."""
+    made = HandmadeStore()
+    for number in range(40):
+        made.put("Single" if number == 20 else "Orders", b"body")
+    made.write(tmp_path / "store")
+    queue = tmp_path / "store/consumequeue/Single/0"
+    next(queue.iterdir()).rename(queue / f"{20:020d}")
+    done = rmq("recover", tmp_path / "store", "--json")
+    assert json.loads(done.stdout)["summary"]["checked"]["proven"]
+    rows = json.loads(done.stdout)["rows"]
+    assert [one["path"] for one in rows if one["path"].startswith("commitlog/")] == []
+    assert {one["action"] for one in rows if one["path"].startswith("consumequeue/Single")} == {
+        "put",
+        "remove",
+    }
