@@ -24,6 +24,7 @@ from tests.laws.truth import (
     lost_tables,
     tree,
     truth,
+    under_other_names,
     undecided,
     unproven,
 )
@@ -307,6 +308,10 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         lost = summary.get("lost", {}).get("messages")
         text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"
         asked.breaks("keep-intact", text)
+    there = strict.carve(target)
+    named = [at for at, raw in under_other_names(made).items() if at not in there or there[at].raw != raw]
+    if named and done.exit_code == 0:
+        asked.breaks("keep-named", f"exit 0: {len(named)} under another name, {named[0]} is gone")
     result = asked.ask("verify", target, "--format", "ndjson")
     if result.exit_code in (0, 1, 3) and (new := findings(result) - codes):
         # 5.x builds light queues like that, also from records that had no unit yet; `kept` holds their places

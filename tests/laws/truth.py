@@ -68,6 +68,24 @@ def truth(made: Compound) -> Truth:
     return Truth(tuple(lost), alike, damaged, tuple(missing), units)
 
 
+def under_other_names(made: Compound) -> dict[int, bytes]:
+    """Records of the healthy store that lie whole in segments under other names, by where they belong.
+
+    Those of the latest use of the file: what its first whole record says of its begin. None that lies at its
+    own place as well.
+    """
+    here, healthy = strict.carve(made.root), strict.carve(made.pristine)
+    found: dict[int, bytes] = {}
+    for base, data in strict.segments(made.root):
+        records = list(strict.wherever(data))
+        shift = records[0][1].offset - records[0][0] if records else base
+        for at, one in records if shift != base else ():
+            known = healthy.get(one.offset)
+            if one.offset - at == shift and one.offset not in here and known and known.raw == one.raw:
+                found[one.offset] = one.raw
+    return found
+
+
 def _only_body(one: Record, made: Compound) -> bool:
     now = _bytes_at(one, made)
     at = one.raw.index(one.body, 80)

@@ -1,4 +1,4 @@
-"""Replicas as donors: where the log has a hole, the same range of another store, if it is valid there."""
+"""Donors: where the log has a hole, the same range of a replica or of a copy of a segment, if it is valid."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from rmqtool.scan.events import Blank, Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.patched import ZeroFilledSource
+from rmqtool.store.segments import Segment, SegmentSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rmqtool.repair.keep.logbytes import LogBytes
     from rmqtool.repair.keep.model import Hole
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)
 class FromDonor:
-    """A range of a segment of another store."""
+    """A range of a segment of a donor."""
 
     file: StoreFile
     position: int
@@ -54,10 +54,28 @@ class DonorRange:
 
 
 @dataclass(frozen=True)
-class Donors:
-    """Other stores, asked in their order."""
+class Donor:
+    """Segments of another store, or copies of some of this one. name: to show, that of the file when None."""
 
-    stores: Sequence[Store]
+    name: str | None
+    segments: SegmentSet
+
+
+def of_store(store: Store) -> Donor:
+    """A replica."""
+    return Donor(str(store.given), store.segments)
+
+
+def of_copies(copies: Iterable[tuple[StoreFile, int]]) -> Donor:
+    """Files that leave the log, whose records state that they begin at a base."""
+    return Donor(None, SegmentSet(Segment(file, base, file.size) for file, base in copies))
+
+
+@dataclass(frozen=True)
+class Donors:
+    """Asked in their order."""
+
+    donors: Sequence[Donor]
     kernels: Kernels
     mode: OpenMode
 
@@ -65,13 +83,13 @@ class Donors:
         """What they have for these holes."""
         found = []
         for hole in holes:
-            donated = next((one for store in self.stores if (one := self._of(store, hole, log))), None)
+            donated = next((one for donor in self.donors if (one := self._of(donor, hole, log))), None)
             if donated is not None:
                 found.append(donated)
         return found
 
-    def _of(self, store: Store, hole: Hole, log: LogBytes) -> DonorRange | None:
-        located = store.segments.locate(hole.start)
+    def _of(self, donor: Donor, hole: Hole, log: LogBytes) -> DonorRange | None:
+        located = donor.segments.locate(hole.start)
         if located is None:
             return None
         segment, position = located
@@ -84,7 +102,12 @@ class Donors:
         if not count or not (whole or hole.behind is None):
             return None
         content = FromDonor(segment.file, position, end - position)
-        return DonorRange(hole, Patch(hole.start - hole.placed.base, content), count, str(store.given))
+        return DonorRange(
+            hole,
+            Patch(hole.start - hole.placed.base, content),
+            count,
+            donor.name or segment.file.display_path,
+        )
 
     @staticmethod
     def _same_before(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from rmqtool.check.ranges import Ranges
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
 from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
-from rmqtool.repair.keep.donor import Donors
+from rmqtool.repair.keep.donor import Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
@@ -278,11 +278,13 @@ class LogRepair:
     def _surveyed(self) -> tuple[Survey, list[DonorRange]]:
         """The log, with what donors have for its holes."""
         survey = self._survey_of(self.placing.segments)
-        holes = self._wanting(survey) if self.donors else []
+        donors = [of_store(one) for one in self.donors]
+        donors += [of_copies(self.placing.copies)] if self.placing.copies else []
+        holes = self._wanting(survey) if donors else []
         if not holes:
             return survey, []
         with LogBytes(survey.segments, self.mode) as log:
-            donated_ranges = Donors(self.donors, self.kernels, self.mode).donated_ranges(holes, log)
+            donated_ranges = Donors(donors, self.kernels, self.mode).donated_ranges(holes, log)
         if not donated_ranges:
             return survey, []
         given: dict[int, list[Patch]] = {}

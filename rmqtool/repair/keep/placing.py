@@ -63,13 +63,14 @@ class Placing:
     """The segments of a log in order, without holes, and what else lies beside them.
 
     strays: files that are not part of the log, with the reason. ahead: a segment of zeros, made ahead and not
-    yet used, which a broker removes by itself.
+    yet used, which a broker removes by itself. copies: strays that hold records of a segment, and its base.
     """
 
     size: int
     segments: list[PlacedSegment] = field(default_factory=list)
     strays: list[tuple[StoreFile, str]] = field(default_factory=list)
     ahead: StoreFile | None = None
+    copies: list[tuple[StoreFile, int]] = field(default_factory=list)
 
     @property
     def in_front(self) -> list[tuple[int, int]]:
@@ -108,6 +109,11 @@ class _Known:
         earlier = all(self.spans[base][0] > end for base in stated if base != highest)
         return highest if earlier else None
 
+    @property
+    def records(self) -> int:
+        """All that were seen."""
+        return sum(self.counts.values())
+
     def own(self, size: int) -> int:
         """Records at their own place under the name that the file has."""
         base = self.file.base_offset
@@ -144,6 +150,7 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
             placing.ahead = one.file
         else:
             placing.strays.append((one.file, _why(one, homes, size)))
+            placing.copies += [(one.file, base) for base in one.counts if base in homes]
     return placing
 
 
@@ -263,38 +270,49 @@ def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
     """Where whole records of a file say that its first byte is: the first where these agree, else all."""
     if not file.size:
         return _Known(file, {}, False)
-    shifts: Counter[int] = Counter()
-    spans: dict[int, tuple[int, int]] = {}
-    base, seen = file.base_offset or 0, 0
+    base = file.base_offset or 0
     try:
         with ZeroFilledSource(file.open(mode), file.size) as source:
-            scan = SegmentScan(
-                source,
-                base,
-                checks=Check.CRC,
-                active=True,
-                keep_stale=True,
-                past_blanks=True,
-                batch_rows=_PROBED,
-                kernels=kernels,
-            )
-            data = scan.first_nonzero(0) < file.size or bool(source.unreadable)
-            for event in scan if data else ():
-                if isinstance(event, Records):
-                    good = event.rows[event.rows[:, Field.CRC_STATE] != CrcState.BAD]
-                    positions = good[:, Field.POSITION]
-                    stated = (good[:, Field.STORED_PHYSICAL_OFFSET] - positions).tolist()
-                    shifts.update(stated)
-                    for one, position in zip(stated, positions.tolist(), strict=True):
-                        spans[one] = spans.get(one, (position, position))[0], position
-                    seen += len(good)
-                    if shifts[base] == seen >= _PROBED:
-                        break
-                    if len(shifts) > _MOST_PLACES:
-                        own = shifts[base]
-                        shifts = Counter(dict(shifts.most_common(_PROBED)))
-                        shifts[base] = own
-                        spans = {one: span for one, span in spans.items() if one in shifts}
+            known = _probe(file, source, base, kernels)
+            if known.counts and base not in known.counts:
+                # a blank that lies is passed over only where the records behind it are at their own place
+                stated = max(known.counts, key=known.counts.__getitem__)
+                known = max(known, _probe(file, source, stated, kernels), key=lambda one: one.records)
+            return known
     except RmqtoolError:
         return _Known(file, {}, True)
+
+
+def _probe(file: StoreFile, source: ZeroFilledSource, base: int, kernels: Kernels) -> _Known:
+    """See `_look`; base: where the file is taken to begin."""
+    shifts: Counter[int] = Counter()
+    spans: dict[int, tuple[int, int]] = {}
+    seen = 0
+    scan = SegmentScan(
+        source,
+        base,
+        checks=Check.CRC,
+        active=True,
+        keep_stale=True,
+        past_blanks=True,
+        batch_rows=_PROBED,
+        kernels=kernels,
+    )
+    data = scan.first_nonzero(0) < file.size or bool(source.unreadable)
+    for event in scan if data else ():
+        if isinstance(event, Records):
+            good = event.rows[event.rows[:, Field.CRC_STATE] != CrcState.BAD]
+            positions = good[:, Field.POSITION]
+            stated = (good[:, Field.STORED_PHYSICAL_OFFSET] - positions).tolist()
+            shifts.update(stated)
+            for one, position in zip(stated, positions.tolist(), strict=True):
+                spans[one] = spans.get(one, (position, position))[0], position
+            seen += len(good)
+            if shifts[base] == seen >= _PROBED:
+                break
+            if len(shifts) > _MOST_PLACES:
+                own = shifts[base]
+                shifts = Counter(dict(shifts.most_common(_PROBED)))
+                shifts[base] = own
+                spans = {one: span for one, span in spans.items() if one in shifts}
     return _Known(file, {one: count for one, count in shifts.items() if count}, data, spans)

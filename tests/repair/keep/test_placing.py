@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from fixtures import strict
 from fixtures.stores import HandmadeStore
@@ -106,3 +109,47 @@ def test_a_queue_file_at_no_place_says_nothing_of_queue_offsets(tmp_path: Path) 
         "put",
         "remove",
     }
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_copy_of_a_segment_gives_what_the_segment_lacks(in_place: bool, tmp_path: Path) -> None:
+    """280025: the copy left the log, and with it the only whole record of a message, with exit 0."""
+    made, root = HandmadeStore(), tmp_path / "store"
+    made.log.segment_size = SEGMENT
+    while len(made.log.segments) < 3:
+        made.put("Orders", b"o" * 100)
+    made.write(root)
+    second = root / f"commitlog/{SEGMENT:020d}"
+    (root / f"commitlog/{7 * SEGMENT:020d}").write_bytes(second.read_bytes())
+    broken = next(one for one in made.stored if one.offset > SEGMENT)
+    data = bytearray(second.read_bytes())
+    data[broken.offset - SEGMENT + 100] ^= 1
+    second.write_bytes(data)
+    way = ("--in-place", "--backup", tmp_path / "backup") if in_place else ("--output", tmp_path / "out")
+    done = rmq("recover", root, "--store-config", conf(root), *way, "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 0
+    found = strict.carve(root if in_place else tmp_path / "out")
+    assert {one.offset: one.placed.data for one in made.stored} == {at: one.raw for at, one in found.items()}
+
+
+def test_a_blank_that_lies_hides_no_records_of_a_file_under_a_wrong_name(tmp_path: Path) -> None:
+    """200802: a file with the bytes that another use had left took its place."""
+    made, root = HandmadeStore(), tmp_path / "store"
+    made.log.segment_size = SEGMENT
+    while len(made.log.segments) < 2:
+        made.put("Orders", b"o" * 100)
+    made.write(root)
+    first, second = (root / f"commitlog/{base:020d}" for base in (0, SEGMENT))
+    data = bytearray(first.read_bytes())
+    left = made.stored[10].offset
+    second.write_bytes(bytes(left) + bytes(data[left:]))
+    at = made.stored[1].offset
+    data[at : at + 8] = struct.pack(">iI", SEGMENT - at, strict.BLANK)
+    first.write_bytes(data)
+    first.rename(root / f"commitlog/{20:020d}")
+    out = tmp_path / "out"
+    rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
+    found = {offset: one.raw for offset, one in strict.carve(out).items()}
+    whole = {one.offset: one.placed.data for one in made.stored if one.offset < SEGMENT and one.offset != at}
+    assert whole.items() <= found.items()
