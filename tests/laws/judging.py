@@ -24,8 +24,8 @@ from tests.laws.truth import (
     lost_tables,
     tree,
     truth,
-    under_other_names,
     undecided,
+    under_other_names,
     unproven,
 )
 
