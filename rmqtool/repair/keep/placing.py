@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, UsageError
@@ -109,10 +109,13 @@ class _Known:
         earlier = all(self.spans[base][0] > end for base in stated if base != highest)
         return highest if earlier else None
 
-    @property
-    def records(self) -> int:
-        """All that were seen."""
-        return sum(self.counts.values())
+    def with_those_of(self, other: _Known) -> _Known:
+        """What either saw of the same file."""
+        most, spans = Counter(self.counts) | Counter(other.counts), dict(self.spans)
+        for base, (first, last) in other.spans.items():
+            low, high = spans.get(base, (first, last))
+            spans[base] = min(first, low), max(last, high)
+        return replace(self, counts=dict(most), spans=spans)
 
     def own(self, size: int) -> int:
         """Records at their own place under the name that the file has."""
@@ -276,8 +279,8 @@ def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
             known = _probe(file, source, base, kernels)
             if known.counts and base not in known.counts:
                 # a blank that lies is passed over only where the records behind it are at their own place
-                stated = max(known.counts, key=known.counts.__getitem__)
-                known = max(known, _probe(file, source, stated, kernels), key=lambda one: one.records)
+                for stated in {max(known.counts), max(known.counts, key=known.counts.__getitem__)}:
+                    known = known.with_those_of(_probe(file, source, stated, kernels))
             return known
     except RmqtoolError:
         return _Known(file, {}, True)
