@@ -60,7 +60,8 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
     taken = min(int(check.last_timer_queue_offset), int(check.master_timer_queue_offset), queue.max_offset)
     if not filled and taken > first:
         yield TimerHarm(_LOST, (_DIRECTORY,), taken - first)
-    if filled and not check.last_read_time and not taken:
+    # a broker makes the file before its first timer: without it nobody knows what was delivered
+    if (filled or file is None) and not check.last_read_time and not taken:
         yield TimerHarm(_AGAIN, (CHECK,), queue.max_offset - first)
     wheel = start.store.file(WHEEL)
     if filled and (wheel is None or wheel.size == 0):

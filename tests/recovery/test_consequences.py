@@ -400,6 +400,19 @@ def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Pa
         assert simulate(Store.open(root), "4.9.8").verdict is Verdict.SAFE
 
 
+@shows("DR-TIMERS-AGAIN")
+def test_nothing_of_the_timer_log_came_along(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """The log of messages still holds delivered timers, and a new `config/timercheck` counts none of them."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    for name in ("timerlog", "timerwheel", "config/timercheck"):
+        place = root / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    found = simulate(Store.open(root), "5.3.3")
+    assert {one for one in codes(found) if one.startswith("DR-TIMERS")} == {"DR-TIMERS-AGAIN"}
+    assert found.verdict is Verdict.UNSAFE
+
+
 def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#load` fails by `MappedFileQueue#doLoad`, and with it the broker."""
     root = tmp_path / "store"
