@@ -90,6 +90,10 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
         yield finding("CFG-NOTHING", **place, found=why, expected=_offer(backup, other))
     elif own is View.DEPENDS:
         yield finding("CFG-DEPENDS", **place, found=why, expected=_offer(backup, other))
+    elif own is View.LOADS and not primary.data and other is View.LOADS and backup.data:
+        yield finding(
+            "CFG-NOTHING", **place, found="an object without entries", expected=_offer(backup, other)
+        )
     elif own is View.LOADS:
         if primary.state is ParseState.LENIENT:
             yield finding("CFG-ODD", **place, found=why)

@@ -57,10 +57,12 @@ def _unknown(outcomes: Sequence[Outcome]) -> list[str]:
 
 def _damage(damage: ExistingDamage) -> str:
     """What is damaged, before `already`."""
-    size = f"{human_bytes(damage.bytes)} of the log" if damage.bytes else ""
     counted = [_many(damage.messages, "message")] if damage.messages else []
-    found = " and ".join([*counted, *([size] if size else [])]) or _some(damage.paths)
-    single = damage.messages == 1 and not size
+    size = [f"{human_bytes(damage.bytes)} of the log"] if damage.bytes else []
+    files = [_some(damage.paths)] if damage.paths and not (counted or size) else []
+    tables = [_table(path) for path in damage.config]
+    found = " and ".join([*counted, *size, *files, *tables])
+    single = damage.messages == 1 and not (size or tables)
     return f"{found} {'is' if single else 'are'} damaged or unreadable"
 
 

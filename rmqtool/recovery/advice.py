@@ -174,7 +174,7 @@ def _repairable(one: Outcome, asked: Invocation) -> bool:
     if one.refusal is not None:
         mine = one.refusal.path not in asked.links
         return mine and one.refusal.code != "lock-held" and one.refusal.setting is None
-    if any(found.code in _OF_TABLES for found in one.consequences):
+    if one.already_damaged.config or any(found.code in _OF_TABLES for found in one.consequences):
         return True
     blocking = (found.paths for found in one.consequences if found.code in _IN_THE_WAY)
     if any(set(paths).isdisjoint({"commitlog", *asked.links}) for paths in blocking):

@@ -88,6 +88,19 @@ def test_an_empty_table_without_a_backup_is_a_loss(
     assert headline == f"DO NOT START: {words} would load as an empty table."
 
 
+def test_a_table_that_was_emptied_beside_its_backup_is_named(damaged: Callable[[str], Path]) -> None:
+    """A broker loads `{}` and never asks for the `.bak`; `verify` and the advice know it, too."""
+    root = damaged(HEALTHY)
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config/consumerOffset.json").write_text("{}")
+    (root / "config/consumerOffset.json.bak").write_text('{"offsetTable":{"Orders@readers":{0:7}}}')
+    exit_code, document, headline = reported(root, "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"]) == (1, "damaged")
+    assert headline.startswith("DAMAGED: consumer offsets (config/consumerOffset.json) are damaged")
+    assert any(one["command"].startswith("rmqtool recover") for one in document["advice"])
+    assert "CFG-NOTHING" in rmq("verify", root).stdout
+
+
 def test_tables_that_a_broker_writes_empty_are_no_loss(damaged: Callable[[str], Path]) -> None:
     root = damaged(HEALTHY)
     (root / "config").mkdir(exist_ok=True)
