@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from formats import properties as props
+from formats.commitlog import SysFlag
 from formats.crc_trailer import TRAILER_SIZE
+from rmqtool.broker.record_check import lacks_number
 from rmqtool.check.findings import about, finding
 from rmqtool.check.foreign import foreign_findings
 from rmqtool.scan.crc import crc32
@@ -80,6 +83,7 @@ class RecordCheck:
         if self._wants_trailer:
             yield from self._bare(rows, segment)
         yield from self._trailers(run, segment)
+        yield from self._numbers(run, segment)
         yield from foreign_findings(run.rows, segment)
 
     def wants(self, odd: int) -> bool:
@@ -117,6 +121,18 @@ class RecordCheck:
                 yield about("CL-UTF8", row, segment, part="properties")
             if issues & Issue.PROPERTIES_SYNTAX:
                 yield about("CL-PROPERTIES", row, segment, part="properties")
+
+    def _numbers(self, run: Records, segment: Segment) -> Iterator[Finding]:
+        """What no broker takes for a number, as it reads it (`CommitLog#checkMessageAndReturnSize`)."""
+        for row in run.rows[run.rows[:, Field.ISSUES] & int(Issue.NUMBER) != 0]:
+            start, length = (
+                int(row[Field.PROPERTIES_POSITION]) - run.origin,
+                int(row[Field.PROPERTIES_LENGTH]),
+            )
+            known = props.decode(run.window[start : start + length].tobytes())
+            batch = bool(row[Field.SYS_FLAG] & int(SysFlag.INNER_BATCH))
+            if lacks_number(self._topic(row, run), known, inner_batches=batch):
+                yield about("CL-NUMBER", row, segment, part="properties")
 
     def _topic(self, row: Rows, run: Records) -> bytes:
         start = int(row[Field.TOPIC_POSITION]) - run.origin

@@ -13,6 +13,8 @@ from operator import or_
 
 from formats.commitlog import HEADERS, SysFlag
 from formats.primitives import offset_of, sizeof
+from formats.properties import DELAY, INNER_BASE, INNER_NUM
+from formats.tags_code import SCHEDULE_TOPIC
 
 
 class Field(IntEnum):
@@ -89,6 +91,8 @@ class Issue(IntFlag):
     """and the number there is not that of the record in front of it"""
     NEGATIVE = 4096
     """a length of body or properties below zero, which no broker writes and readers take for zero"""
+    NUMBER = 8192
+    """a property that a broker reads as a number when it takes the record is not plainly one (`DIGITS_OF`)"""
 
 
 TORN = Issue.TOPIC_NUL | Issue.TOPIC_UTF8 | Issue.PROPERTIES_NUL
@@ -101,6 +105,12 @@ Properties of a client's batch are stored as they were sent, in whatever encodin
 
 ODD = ~int(Issue.SEALED)
 """bits of `ISSUES` that are something to tell"""
+
+SCHEDULED = SCHEDULE_TOPIC.encode()
+"""topic of the records whose `DELAY` is read; the others are read of inner batches"""
+
+DIGITS_OF = {f"{DELAY}\x01".encode(): 9, f"{INNER_NUM}\x01".encode(): 4, f"{INNER_BASE}\x01".encode(): 18}
+"""how a property begins that is read as a number, and so many digits fit for certain"""
 
 KNOWN_FLAGS = reduce(or_, map(int, SysFlag))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from formats.commitlog import BLANK_MAGIC_CODE, END_FILE_MIN_BLANK_LENGTH
+from formats.commitlog import BLANK_MAGIC_CODE, END_FILE_MIN_BLANK_LENGTH, SysFlag
 from formats.commitlog import MESSAGE_MAGIC_CODE as MAGIC_V1
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
 from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, value_of
@@ -215,6 +215,10 @@ def _remarks(data: memoryview, origin: int, checks: int, row: list[int]) -> Issu
     if checks & Check.TEXT:
         tags = _span(data, row[Field.TAGS_POSITION] - origin, row[Field.TAGS_LENGTH])
         issues |= Issue.SEPARATOR if _NAME_END in bytes(tags) else Issue(0)
+    topic = _span(data, row[Field.TOPIC_POSITION] - origin, row[Field.TOPIC_LENGTH])
+    if row[Field.SYS_FLAG] & SysFlag.INNER_BATCH or topic == f.SCHEDULED:
+        text = bytes(_span(data, row[Field.PROPERTIES_POSITION] - origin, row[Field.PROPERTIES_LENGTH]))
+        issues |= Issue.NUMBER if _has_odd_number(text) else Issue(0)
     record = _span(data, row[Field.POSITION] - origin, row[Field.STORE_SIZE])
     trailer = bytes(record[-TRAILER_SIZE:])
     if row[Field.PROPERTIES_LENGTH] >= TRAILER_SIZE and trailer.startswith(CRC32.encode() + _NAME_END):
@@ -222,6 +226,16 @@ def _remarks(data: memoryview, origin: int, checks: int, row: list[int]) -> Issu
         if stored_crc32(trailer) != crc32(record[:-TRAILER_SIZE]):
             issues |= Issue.CRC32
     return issues
+
+
+def _has_odd_number(properties: bytes) -> bool:
+    values = (
+        (segment[len(name) :], most)
+        for segment in properties.split(b"\x02")
+        for name, most in f.DIGITS_OF.items()
+        if segment.startswith(name)
+    )
+    return any(value and (len(value) > most or not value.isdigit()) for value, most in values)
 
 
 def stored_crc32(trailer: bytes) -> int | None:

@@ -16,6 +16,7 @@ from formats.commitlog import (
     MESSAGE_MAGIC_CODE_V2,
     Blank,
     Message,
+    SysFlag,
     encode_message,
 )
 from formats.properties import decode
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 V4 = (bytes([10, 0, 0, 1]), 51000)
 V6 = (bytes(range(16)), 10911)
+SCHEDULED, INNER = "SCHEDULE_TOPIC_XXXX", int(SysFlag.INNER_BATCH)
 GOLDENS = [name for name in fixtures.golden_names() if name not in {"b497-dledger", "b533-dledger"}]
 
 
@@ -305,6 +307,34 @@ def test_a_negative_length_counts_as_none(kernels: ModuleType) -> None:
     assert (row[Field.BODY_LENGTH], row[Field.PROPERTIES_LENGTH]) == (-7, -1)
     assert row == declared_row(data, 0)
     assert row[Field.CRC_STATE] == CrcState.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("topic", "flags", "properties", "odd"),
+    [
+        (SCHEDULED, 0, b"DELAY\x013\x02", False),
+        (SCHEDULED, 0, b"DELAY\x01s\x02", True),
+        (SCHEDULED, 0, b"TAGS\x01a\x02DELAY\x01" + b"9" * 10, True),
+        (SCHEDULED, 0, b"DELAY\x01" + b"9" * 9, False),
+        (SCHEDULED, 0, b"DELAY\x01\x02DELAYED\x01s\x02", False),
+        (SCHEDULED, 0, b"DELAY\x013\x02DELAY\x01-\x02", True),
+        (SCHEDULED, 0, b"", False),
+        (SCHEDULED[:-1] + "Y", 0, b"DELAY\x01s\x02", False),
+        (SCHEDULED + "X", 0, b"DELAY\x01s\x02", False),
+        ("T", INNER, b"INNER_NUM\x0112\x02INNER_BASE\x015\x02", False),
+        ("T", INNER, b"INNER_NUM\x0112\x02INNER_BASE\x01" + b"1" * 19, True),
+        ("T", INNER, b"INNER_NUM\x0112345\x02", True),
+        ("T", 0, b"INNER_NUM\x01many\x02", False),
+    ],
+)
+def test_numbers_in_properties(
+    kernels: ModuleType, topic: str, flags: int, properties: bytes, odd: bool
+) -> None:
+    """Both twins tell what is no plain number, and of those records alone whose numbers a broker reads."""
+    data = encode_message(topic, properties=properties, sys_flag=flags)
+    (row,) = walk(kernels, data, checks=Check.VERIFY).rows
+    assert bool(row[Field.ISSUES] & int(Issue.NUMBER)) == odd
+    assert row == declared_row(data, 0, checks=Check.VERIFY)
 
 
 def test_the_body_crc(kernels: ModuleType) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.bytes import ByteSource
 
+SCHEDULED = b"SCHEDULE_TOPIC_XXXX"
 COMBINED = {SysFlag.ROLLBACK, SysFlag.TRANSACTION_MASK, SysFlag.COMPRESSION_ZLIB, SysFlag.COMPRESSION_MASK}
 LEGAL = frozenset(b"%|_-") | frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 I16, I32, I64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (16, 32, 64))
@@ -269,6 +270,11 @@ def declared_remarks(record: bytes, message: Any) -> Issue:
     if bytes(message.body)[8:16] == b'{"code":':
         issues |= Issue.COMMAND
     properties = bytes(message.properties)
+    if bytes(message.topic) == SCHEDULED or message.sys_flag & SysFlag.INNER_BATCH:
+        named = re.findall(rb"(?:^|\x02)(DELAY|INNER_NUM|INNER_BASE)\x01([^\x02]+)", properties)
+        plain = {b"DELAY": rb"\d{1,9}", b"INNER_NUM": rb"\d{1,4}", b"INNER_BASE": rb"\d{1,18}"}
+        if not all(re.fullmatch(plain[name], value) for name, value in named):
+            issues |= Issue.NUMBER
     if len(properties) >= TRAILER_SIZE and properties[-TRAILER_SIZE:].startswith(b"__CRC32#\x01"):
         issues |= Issue.SEALED
         value = value_of(properties[-11:-1].decode("latin-1"))

@@ -156,6 +156,12 @@ ENTRIES = (
         "brokers and clients take it for 0, and read the record as if nothing were there",
     ),
     Code(
+        "CL-NUMBER",
+        Severity.ERROR,
+        "a property that brokers read as a number is none: a recovery ends the log in front of the record",
+        "rmqtool show STORE OFFSET shows the record; rmqtool recover STORE puts a tombstone there",
+    ),
+    Code(
         "CL-TIME",
         Severity.WARNING,
         "the store time {found} is days away from that of its neighbours",

@@ -38,6 +38,7 @@ from rmqtool.scan.kernels.constants import (
     ISSUE_COMMAND,
     ISSUE_CRC32,
     ISSUE_NEGATIVE,
+    ISSUE_NUMBER,
     ISSUE_PROPERTIES_NUL,
     ISSUE_SEALED,
     ISSUE_SYS_FLAG,
@@ -81,6 +82,7 @@ from rmqtool.scan.kernels.constants import (
     ZERO,
 )
 from rmqtool.scan.kernels.intrinsics import be16, be32, be64, i8, u8, u64
+from rmqtool.scan.kernels.numbers import has_odd_number
 from rmqtool.scan.kernels.text import scan_clean_properties, topic_issues
 
 COMMAND_WORD = np.uint64(int.from_bytes(COMMAND, "little"))
@@ -216,6 +218,8 @@ def remarks(base, origin, row):
     place = base - origin
     if row[BODY_LENGTH] >= COMMAND_END and u64(place + row[BODY_POSITION] + COMMAND_AT) == COMMAND_WORD:
         issues |= ISSUE_COMMAND
+    if has_odd_number(place, row):
+        issues |= ISSUE_NUMBER
     if row[PROPERTIES_LENGTH] >= TRAILER_SIZE:
         start = place + row[POSITION]
         length = row[STORE_SIZE] - TRAILER_SIZE
