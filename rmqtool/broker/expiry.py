@@ -56,7 +56,7 @@ def _at_hour(when: str, hour: int) -> bool | None:
 def expired_segments(config: StoreConfig, modified: Sequence[int], now: int, *, at_once: bool) -> int:
     """How many of the oldest segments go in one run. modified: times (ms) of all, now: ms. Never the last."""
     old = max(len(modified) - 1, 0) if at_once else aged(config, modified, now)
-    return min(old, config.delete_file_batch_max)
+    return min(old, max(config.delete_file_batch_max, 1))  # brokers count when one is deleted
 
 
 def aged(config: StoreConfig, modified: Sequence[int], now: int) -> int:

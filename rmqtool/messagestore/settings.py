@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from formats.errors import FormatError
 from formats.ha import MAX_FRAME, TransferHeader
 from formats.index import FIRST_ITEM
+from formats.java import java_parse_int, java_split
 from formats.primitives import sizeof
 from formats.tags_code import parse_delay_levels
 from rmqtool.broker.get_message import PullLimits
 from rmqtool.errors import UsageError
+from rmqtool.messagestore.broker_names import NOTHING_TO_DO, WITHOUT_EFFECT
 from rmqtool.messagestore.records import local_host
 from rmqtool.messagestore.replication.master import Timing
 from rmqtool.messagestore.replication.replicas import ReplicaRule
@@ -24,6 +27,8 @@ from rmqtool.store.config import StoreConfig, config_of, load_broker_conf
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from rmqtool.messagestore.messages import Host
 
 Given = StoreConfig | Mapping[str, Any] | str | os.PathLike[str] | None
@@ -67,37 +72,54 @@ EXTRA: dict[str, Any] = {
     "memoryTopicMaxBytes": 0,
 }
 """settings beside those of `StoreConfig` that count, with their defaults"""
-WITHOUT_EFFECT = frozenset(
-    {
-        "storePathRootDir",
-        "brokerClusterName", "brokerId", "brokerIP2", "brokerName", "brokerPermission", "namesrvAddr",
-        "brokerTopicEnable", "clusterTopicEnable", "messageRequestMode",
-        "sendMessageThreadPoolNums", "pullMessageThreadPoolNums", "queryMessageThreadPoolNums",
-        "adminBrokerThreadPoolNums", "clientManageThreadPoolNums", "consumerManageThreadPoolNums",
-        "flushConsumerOffsetHistoryInterval", "rejectTransactionMessage",
-        "fetchNamesrvAddrByAddressServer", "sendThreadPoolQueueCapacity", "pullThreadPoolQueueCapacity",
-        "enableCalcFilterBitMap", "filterSupportRetry", "enablePropertyFilter", "traceTopicEnable",
-        "aclEnable", "longPollingEnable", "shortPollingTimeMills", "notifyConsumerIdsChangedEnable",
-        "waitTimeMillsInSendQueue", "waitTimeMillsInPullQueue", "regionId", "registerBrokerTimeoutMills",
-        "compressedRegister", "forceRegister", "useEpollNativeSelector", "rmqAddressServerDomain",
-        "msgTraceTopicName",
-    }
-)  # fmt: skip
-"""settings of a broker around its store"""
-NOTHING_TO_DO = frozenset(
-    {
-        "destroyMapedFileIntervalForcibly", "flushIntervalConsumeQueue", "flushConsumeQueueLeastPages",
-        "haMaxGapNotInSync", "haMasterAddress",
-        "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum", "useReentrantLockWhenPutMessage",
-        "flushCommitLogTimed", "putConsumeQueueDataByFileChannel", "bitMapLengthConsumeQueueExt",
-        "maxLmqConsumeQueueNum", "storePathDLedgerCommitLog", "dLegerSelfId", "storePathEpochFile",
-        "storePathBrokerIdentity", "mappedFileSizeTimerLog", "timerPrecisionMs", "timerRollWindowSlot",
-        "timerMaxDelaySec", "compactionMappedFileSize", "compactionCqMappedFileSize",
-    }
-)  # fmt: skip
-"""settings of a store that change nothing here: no reader keeps a segment from going, queues are synced
-at the thorough interval, there is one lock, bit maps come from a broker's filters, no
-release limits light queues by their number, and timers and compaction are not supported"""
+_AT_LEAST: dict[int, tuple[str, ...]] = {
+    0: (
+        "flushCommitLogThoroughInterval",
+        "flushConsumeQueueThoroughInterval",
+        "transientStorePoolSize",
+        "commitCommitLogThoroughInterval",
+        "fileReservedTime",
+        "deleteCommitLogFilesInterval",
+        "deleteConsumeQueueFilesInterval",
+        "redeleteHangedFileInterval",
+        "haListenPort",
+        "listenPort",
+        "syncFlushTimeout",
+        "osPageCacheBusyTimeOutMills",
+        "flushConsumerOffsetInterval",
+        "flushDelayOffsetInterval",
+        "transactionTimeOut",
+        "transactionCheckInterval",
+        "transactionOpBatchInterval",
+        "slaveTimeout",
+        "memoryTopicMaxBytes",
+    ),
+    1: (
+        "maxMessageSize",
+        "flushIntervalCommitLog",
+        "commitIntervalCommitLog",
+        "cleanResourceInterval",
+        "deleteFileBatchMax",
+        "haSendHeartbeatInterval",
+        "haHousekeepingInterval",
+        "defaultTopicQueueNums",
+    ),
+}
+"""settings by the least value that means anything: a thread would never rest, nothing would ever be put"""
+_AT_MOST: dict[int, tuple[str, ...]] = {
+    0xFFFF: ("haListenPort", "listenPort"),
+    int(threading.TIMEOUT_MAX) * 1000: (
+        "osPageCacheBusyTimeOutMills",
+        "flushDelayOffsetInterval",
+        "transactionTimeOut",
+        "transactionCheckInterval",
+    ),
+}
+"""settings by the greatest value: of a port, ms that a thread can wait"""
+_LONG = frozenset({"memoryTopicMaxBytes", *_AT_MOST[int(threading.TIMEOUT_MAX) * 1000]})
+"""those of 64 bits"""
+_TRUE_OR_FALSE = ("true", "false")
+_HOURS = 24
 _LIKENESS = 0.85
 _OF_5 = (5, 0, 0)
 
@@ -184,6 +206,7 @@ def settings_from(given: Given) -> StoreSettings:
     _refuse_unknown(extra)
     _refuse_unsupported(config, extra)
     values = {name: _value(name, extra.get(name, default), default) for name, default in EXTRA.items()}
+    _refuse_impossible(config, values)
     return StoreSettings(
         config,
         config.flush_disk_type == "SYNC_FLUSH",
@@ -208,14 +231,30 @@ def settings_from(given: Given) -> StoreSettings:
         values["slaveTimeout"] / 1000,
         values["haSlaveFallbehindMax"],
         values["inSyncReplicas"],
-        _at_least_0("memoryTopicMaxBytes", values["memoryTopicMaxBytes"]),
+        values["memoryTopicMaxBytes"],
     )
 
 
-def _at_least_0(name: str, value: int) -> int:
-    if value < 0:
-        raise UsageError(f"{name}={value} is below 0")
-    return value
+def _refuse_impossible(config: StoreConfig, values: dict[str, Any]) -> None:
+    given = config.by_option_name() | values
+    for least, names in _AT_LEAST.items():
+        for name in names:
+            if given[name] < least:
+                raise UsageError(f"{name}={given[name]} is below {least}")
+    for most, names in _AT_MOST.items():
+        for name in names:
+            if given[name] > most:
+                raise UsageError(f"{name}={given[name]} is above {most}")
+    for hour in java_split(config.delete_when, ";"):
+        number = java_parse_int(hour)
+        if number is None or not 0 <= number < _HOURS:
+            raise UsageError(f"deleteWhen={config.delete_when}: '{hour}' is not an hour, 00 to 23")
+    if config.max_index_num <= FIRST_ITEM:
+        raise UsageError(f"maxIndexNum={config.max_index_num}: no index file has room for a key")
+    try:
+        parse_delay_levels(config.message_delay_level)
+    except FormatError as error:
+        raise UsageError(f"messageDelayLevel: {error}") from error
 
 
 def _timing(config: StoreConfig) -> Timing:
@@ -224,8 +263,6 @@ def _timing(config: StoreConfig) -> Timing:
     if not 0 < batch <= MAX_FRAME - sizeof(TransferHeader):
         raise UsageError(f"haTransferBatchSize={batch}: no slave takes frames of that size")
     heartbeat, housekeeping = config.ha_send_heartbeat_interval, config.ha_housekeeping_interval
-    if min(heartbeat, housekeeping) <= 0:
-        raise UsageError("haSendHeartbeatInterval and haHousekeepingInterval are above 0")
     return Timing(heartbeat / 1000, housekeeping / 1000, batch)
 
 
@@ -235,17 +272,32 @@ def _config(given: Given) -> StoreConfig:
     if isinstance(given, StoreConfig):
         return given
     if isinstance(given, Mapping):
-        return config_of({name: _text(value) for name, value in given.items()})
+        texts = {name: _text(value) for name, value in given.items()}
+        for name in texts.keys() & _switches():
+            if texts[name].strip().lower() not in _TRUE_OR_FALSE:
+                raise UsageError(f"{name} is not true or false")
+        return config_of(texts)
     return load_broker_conf(given)
 
 
-def _text(value: Any) -> Any:
+def _fields() -> dict[str, FieldInfo]:
+    """Those of `StoreConfig` by RocketMQ's names."""
+    return {one.serialization_alias or name: one for name, one in StoreConfig.model_fields.items()}
+
+
+def _switches() -> set[str]:
+    """Settings that are on or off. In a file all but `true` is off, as for brokers."""
+    given = {name: one.default for name, one in _fields().items()} | EXTRA
+    return {name for name, default in given.items() if isinstance(default, bool)}
+
+
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _refuse_unknown(extra: dict[str, Any]) -> None:
     known = [field.alias or name for name, field in StoreConfig.model_fields.items()]
-    known += [*EXTRA, *UNSUPPORTED, *WITHOUT_EFFECT]
+    known += [*EXTRA, *UNSUPPORTED, *WITHOUT_EFFECT, *NOTHING_TO_DO]
     for name in extra:
         if name in known:
             continue
@@ -269,23 +321,19 @@ def _refuse_unsupported(config: StoreConfig, extra: dict[str, Any]) -> None:
         raise UsageError(f"brokerRole={config.broker_role} is not supported here: {' or '.join(_ROLES)}")
     if config.flush_disk_type not in _FLUSH_TYPES:
         raise UsageError(f"flushDiskType={config.flush_disk_type} is not {' or '.join(_FLUSH_TYPES)}")
-    if config.max_index_num <= FIRST_ITEM:
-        raise UsageError(f"maxIndexNum={config.max_index_num}: no index file has room for a key")
-    try:
-        parse_delay_levels(config.message_delay_level)
-    except FormatError as error:
-        raise UsageError(f"messageDelayLevel: {error}") from error
 
 
 def _value(name: str, given: Any, default: Any) -> Any:
     if isinstance(default, bool):
         return _text(given).strip().lower() == "true"
-    if isinstance(default, int):
-        try:
-            return int(given)
-        except ValueError:
-            raise UsageError(f"{name} is not an integer") from None
-    return str(given)
+    text = _text(given).strip()
+    if not isinstance(default, int):
+        return text
+    bits = 64 if name in _LONG else 32
+    number = java_parse_int(text, bits)
+    if number is None:
+        raise UsageError(f"{name} is not a {bits}-bit integer")
+    return number
 
 
 def _host(ip: str, port: int) -> Host:

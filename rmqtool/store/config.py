@@ -274,5 +274,6 @@ def config_of(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{origin}: {name}: {first['msg'].lower()}") from None
+        why = first["msg"].removeprefix("Value error, ").lower()
+        raise UsageError(f"{origin}: {name}: {why}") from None
     return config if directory is None else config.model_copy(update={"directory": directory})

@@ -72,6 +72,9 @@ def test_the_oldest_go_up_to_the_first_that_stays() -> None:
     assert expired_segments(config, [0, hour, 2 * hour, 0, 0], 3 * hour, at_once=False) == 2
     assert expired_segments(config, [3 * hour] * 5, 3 * hour, at_once=True) == 4
     assert expired_segments(config, [0] * 50, 3 * hour, at_once=False) == 10
+    for most in ("0", "-1"):  # brokers look at it when one has gone
+        none = config_of({"deleteFileBatchMax": most})
+        assert expired_segments(none, [0] * 50, 3 * hour, at_once=True) == 1
     assert expired_segments(config, [], 0, at_once=True) == 0
     assert expired_below([1, 5, 3, 9], 4) == 1
     assert expired_below([1, 2, 3], 4) == 2

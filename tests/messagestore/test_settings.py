@@ -19,6 +19,7 @@ from rmqtool.broker.expiry import look
 from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.errors import UsageError
 from rmqtool.messagestore import settings as known
+from rmqtool.messagestore.broker_names import NOTHING_TO_DO, WITHOUT_EFFECT
 from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_places import open_places
 from rmqtool.messagestore.messages import PutStatus
@@ -482,7 +483,7 @@ EFFECTS: dict[str, Effect] = {
     "maxFilterMessageSize": answers(20, 16000, filtered, [32, 61], mappedFileSizeConsumeQueue=20_000),
     "brokerRole": answers("SLAVE", "SYNC_MASTER", put(b""), [[PutStatus.SERVICE_NOT_AVAILABLE], [OK]]),
     "osPageCacheBusyTimeOutMills": answers(
-        -1000, 1000, lambda store: store._settings.busy_after, [-1.0, 1.0]
+        0, 1000, lambda store: store._settings.busy_after, [0.0, 1.0]
     ),
     "enableMultiDispatch": answers(
         False, True, light, [[("T", 0)], [("%LMQ%a", 0), ("T", 0)]], enableLmq=True
@@ -546,7 +547,7 @@ def test_a_setting_does_what_it_says(name: str, tmp_path: Path, monkeypatch: pyt
 
 def test_no_setting_is_forgotten() -> None:
     """Those of a store have an effect that is tested, are refused, or stand among those without one."""
-    elsewhere = {*known.UNSUPPORTED, *known.WITHOUT_EFFECT, *known.NOTHING_TO_DO}
+    elsewhere = {*known.UNSUPPORTED, *WITHOUT_EFFECT, *NOTHING_TO_DO}
     assert {*ALIASES, *known.EXTRA} - {*EFFECTS, *elsewhere} == set()
     assert EFFECTS.keys() - {*ALIASES, *known.EXTRA} == set()
     assert EFFECTS.keys() & elsewhere == set()
@@ -555,6 +556,50 @@ def test_no_setting_is_forgotten() -> None:
 @pytest.mark.parametrize("name", sorted(known.UNSUPPORTED))
 def test_what_is_not_supported_is_refused(name: str, tmp_path: Path) -> None:
     refused(tmp_path, {name: "defaultRocksDB" if name == "storeType" else True})
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "flushIntervalCommitLog=0",  # a thread that never rests
+        "commitIntervalCommitLog=-1",
+        "cleanResourceInterval=0",
+        "deleteFileBatchMax=-1",  # all segments but one went, whatever their age
+        "fileReservedTime=-1",
+        "deleteWhen=never",
+        "deleteWhen=04,16",
+        "listenPort=70000",
+        "listenPort=99999999999",
+        "osPageCacheBusyTimeOutMills=-1",
+        "defaultTopicQueueNums=0",
+        "flushDelayOffsetInterval=9223372036854775807",
+        "transactionTimeOut=1.5",
+        "autoCreateTopicEnable=1",
+        "transientStorePoolEnable=yes",
+    ],
+)
+def test_an_impossible_value_is_refused(setting: str, tmp_path: Path) -> None:
+    name, _, value = setting.partition("=")
+    refused(tmp_path, {name: value})
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "replyThreadPoolQueueCapacity",
+        "waitTimeMillsInAckQueue",
+        "serverSocketSndBufSize",
+        "accessMessageInMemoryHotRatio",
+        "minInSyncReplicas",
+        "haMasterAddress",
+    ],
+)
+def test_a_setting_of_brokers_is_no_misspelling(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    known.settings_from({name: "1"})
+    assert "is not known" not in caplog.text
+    with pytest.raises(UsageError, match=f"{name} is"):
+        known.settings_from({name[:-2] + name[-1]: "1"})
 
 
 def test_what_a_put_of_a_table_left_when_it_was_cut_off_goes(tmp_path: Path) -> None:
