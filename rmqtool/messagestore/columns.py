@@ -130,7 +130,10 @@ def batch_of(
     limits = behind, trimmed, maker.flags, maker.most_body, maker.most_record
     uniq, keys, tags, further = properties
     values = (*bodies, *uniq, *keys, *tags, *further)
+    below = _below_0(part)
+    found.queue_ids[below] = _INT  # which no topic has: the kernel refuses it
     used, odd = kernels.encoding.prepare_rows(values, numbers, found.table, limits, texts, rows, refused)
+    found.queue_ids[below] = -1
     if used < 0:
         raise UsageError("a column has values outside of its bytes")
     codes, queue_ids, kept = found.codes, found.queue_ids, np.arange(count)
@@ -224,17 +227,23 @@ def part_of(given: list[Message]) -> pa.RecordBatch | None:
     """Messages as columns; None where one has properties of its own or a host, or is not such a message."""
     if any(one.properties or one.born_host is not None or type(one.keys) is str for one in given):
         return None
+    topics, bodies = [one.topic for one in given], [one.body for one in given]
     try:
+        if str in set(map(type, bodies)) or any(type(one) is not str for one in set(topics)):
+            return None
+        born = pa.array([one.born_timestamp for one in given], pa.int64())
+        if _lowest(born) < 0:  # which stands for the time of the append in columns
+            return None
         return pa.RecordBatch.from_pydict(
             {
-                "topic": pa.array([one.topic for one in given], pa.string()),
-                "body": pa.array([one.body for one in given], pa.large_binary()),
+                "topic": pa.array(topics, pa.string()),
+                "body": pa.array(bodies, pa.large_binary()),
                 "queue_id": pa.array([one.queue_id for one in given], pa.int64()),
                 "tags": pa.array([one.tags for one in given], pa.string()),
                 "keys": pa.array([" ".join(one.keys) for one in given], pa.string()),
                 "uniq_key": pa.array([one.uniq_key for one in given], pa.string()),
                 "flag": pa.array([one.flag for one in given], pa.int32()),
-                "born_timestamp": pa.array([one.born_timestamp for one in given], pa.int64()),
+                "born_timestamp": born,
             }
         )
     except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
@@ -281,6 +290,22 @@ def _ints(part: pa.RecordBatch, name: str) -> Ints:
     if len(found) and name == "flag" and not (found.min() >= -_INT and found.max() < _INT):
         raise UsageError("column flag: has numbers of more than 32 bits")
     return found
+
+
+def _below_0(part: pa.RecordBatch) -> Ints:
+    """Messages with a number of a queue that there cannot be."""
+    if "queue_id" not in part.schema.names:
+        return np.empty(0, np.int64)
+    given = _column(part, "queue_id")
+    if _lowest(given) >= 0:
+        return np.empty(0, np.int64)
+    found: Ints = np.flatnonzero(pc.fill_null(pc.less(given, 0), False).to_numpy(zero_copy_only=False))
+    return found
+
+
+def _lowest(numbers: pa.Array) -> int:
+    """Of those that there are, 0 without any."""
+    return pc.min(numbers).as_py() or 0
 
 
 def _distinct(values: Ints, bound: int) -> tuple[Ints, Ints]:

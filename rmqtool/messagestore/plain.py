@@ -68,10 +68,10 @@ class PlainPuts:
         topic, queues, magic, named, beside, in_memory = shape
         maker, length = self._maker, len(body)
         uniq_key = message.uniq_key or maker.uniq_keys.next_key()
-        text, count = own_properties(uniq_key, message.keys, message.tags)
         try:
+            text, count = own_properties(uniq_key, message.keys, message.tags)
             raw = text.encode()
-        except UnicodeEncodeError:  # Java writes something in its place
+        except (UnicodeEncodeError, TypeError):  # Java writes something in its place of a lone surrogate
             return None
         if not maker.separated:
             raw = raw[:-1]
@@ -83,7 +83,7 @@ class PlainPuts:
             or length > maker.most_body
             or size > maker.most_record
             or len(raw) > MAX_PROPERTIES_LENGTH
-            or (queue_id is not None and not 0 <= queue_id < queues)
+            or (queue_id is not None and (type(queue_id) is not int or not 0 <= queue_id < queues))
         ):
             return None
         tail = named + len(raw).to_bytes(2, "big") + raw

@@ -76,7 +76,9 @@ _TRANSACTION = int(SysFlag.TRANSACTION_MASK)
 _WITHOUT_UNIT = frozenset({int(SysFlag.PREPARED), int(SysFlag.ROLLBACK)})
 _INNER = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _V6 = 16
-_INT = 1 << 31
+_ADDRESSES = (4, _V6)
+_PORTS = 1 << 16
+_INT, _LONG = 1 << 31, 1 << 63
 _ELSEWHERE = ("192.0.2.1", 9)
 """an address of no machine (RFC 5737)"""
 
@@ -241,6 +243,8 @@ class RecordMaker:
         """
         found = self._topics.get(name)
         if found is None:
+            if not isinstance(name, str):
+                raise _illegal(f"the topic is {type(name).__name__} and not a string")
             raw = java_utf8_encode(name)
             length = len(raw) if self._of_5 else utf16_length(name)
             if not raw:
@@ -263,10 +267,13 @@ class RecordMaker:
         Raises `IllegalMessageError`.
         """
         uniq_key = message.uniq_key or self.uniq_keys.next_key()
-        text, count = own_properties(uniq_key, message.keys, message.tags)
+        try:
+            text, count = own_properties(uniq_key, message.keys, message.tags)
+            others = dict(message.properties or ())
+        except (TypeError, ValueError):
+            raise _illegal("keys are strings, properties a mapping of strings") from None
         waits = True
-        if message.properties:
-            others = dict(message.properties)
+        if others:
             if not _OWN.isdisjoint(others):
                 raise IllegalMessageError(
                     PutStatus.MESSAGE_ILLEGAL, "KEYS, TAGS and UNIQ_KEY have arguments of their own"
@@ -305,6 +312,8 @@ class RecordMaker:
     def _refuse_size(self, properties: int, flag: int) -> None:
         if properties > MAX_PROPERTIES_LENGTH:
             raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, f"{properties} bytes of properties")
+        if not is_integer(flag):
+            raise _illegal(f"the flag is {type(flag).__name__} and not an integer")
         if not -_INT <= flag < _INT:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"flag {flag} has more than 32 bits")
 
@@ -366,6 +375,10 @@ class RecordMaker:
         self._refuse_size(length, message.flag)
         if len(body) > self.most_body:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a body of {len(body)} bytes")
+        if message.born_timestamp is not None:
+            _refuse_time(message.born_timestamp)
+        if message.born_host is not None:
+            _refuse_host(message.born_host)
         born, store = message.born_host or self.host, context.store_host or self.host
         flags = context.sys_flag & ~_WIDE_HOSTS | host_flags(born, store)
         tail = topic + length.to_bytes(2, "big") + raw
@@ -390,6 +403,29 @@ class RecordMaker:
                 late,
             )
         )
+
+
+def _illegal(why: str) -> IllegalMessageError:
+    return IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
+
+
+def is_integer(value: object) -> bool:
+    """Whether it counts as one, as those of NumPy do, too."""
+    return hasattr(value, "__index__")
+
+
+def _refuse_time(born: int) -> None:
+    """Raises `IllegalMessageError` for what is no time in ms that fits."""
+    if not is_integer(born) or not -_LONG <= born < _LONG:
+        raise _illegal(f"born_timestamp {born!r} is not an integer of 64 bits")
+
+
+def _refuse_host(host: object) -> None:
+    """Raises `IllegalMessageError` for what is not an address and a port."""
+    match host:
+        case (bytes() as ip, int() as port) if len(ip) in _ADDRESSES and 0 <= port < _PORTS:
+            return
+    raise _illegal("born_host is not an address of 4 or 16 bytes and a port")
 
 
 def _bytes_of(body: object) -> bytes:

@@ -17,6 +17,7 @@ from rmqtool.messagestore.acknowledging import FutureAcks
 from rmqtool.messagestore.appending import NotAppendedError, Place
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
 from rmqtool.messagestore.plain import PlainPuts
+from rmqtool.messagestore.records import is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -369,7 +370,7 @@ class Writer:
         topic = self._topic_of(message.topic)
         if message.queue_id is None:
             return self._topics.next_queue(topic)
-        if not 0 <= message.queue_id < topic.write_queue_nums:
+        if not is_integer(message.queue_id) or not 0 <= message.queue_id < topic.write_queue_nums:
             why = f"topic {topic.name} has {topic.write_queue_nums} write queues, not {message.queue_id}"
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
         return message.queue_id

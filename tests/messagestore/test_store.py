@@ -12,6 +12,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from formats.checkpoint import Checkpoint
@@ -339,6 +341,64 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "store" / "commitlog" / "00000000000000004096").write_bytes(b"short")
     with pytest.raises(UnfitStoreError):
         MessageStore.open(tmp_path / "store", config=SMALL)
+
+
+@pytest.mark.parametrize("beside", [1, 40])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Message(None, b""),  # type: ignore[arg-type]
+        Message(b"T", b""),  # type: ignore[arg-type]
+        Message("T", "text"),  # type: ignore[arg-type]
+        Message("T", b"", queue_id="0"),  # type: ignore[arg-type]
+        Message("T", b"", queue_id=-1),
+        Message("T", b"", keys=[5]),  # type: ignore[list-item]
+        Message("T", b"", properties=5),  # type: ignore[arg-type]
+        Message("T", b"", flag="0"),  # type: ignore[arg-type]
+        Message("T", b"", born_timestamp=1 << 63),
+        Message("T", b"", born_timestamp="now"),  # type: ignore[arg-type]
+        Message("T", b"", born_host="10.0.0.1:1"),  # type: ignore[arg-type]
+        Message("T", b"", born_host=(bytes(5), 1)),
+        Message("T", b"", born_host=(bytes(4), 1 << 16)),
+    ],
+)
+def test_an_odd_message_is_illegal_and_those_beside_it_are_put(
+    tmp_path: Path, odd: Message, beside: int
+) -> None:
+    """It was an exception, was stored in another way, or took the others with it."""
+    with open_small(tmp_path / "store") as store:
+        store.topics.set("T")
+        assert store.put(odd).status is PutStatus.MESSAGE_ILLEGAL
+        assert store.put_async(odd).result(10).status is PutStatus.MESSAGE_ILLEGAL
+        assert store.put_batch([odd])[0].status is PutStatus.MESSAGE_ILLEGAL
+        others = [Message("T", b"", queue_id=0)] * beside
+        statuses = [ack.status for ack in store.put_many([*others, odd, *others])]
+        assert statuses.pop(beside) is PutStatus.MESSAGE_ILLEGAL
+        assert set(statuses) == {PutStatus.PUT_OK}
+        assert store.offsets("T", 0) == (0, 2 * beside)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    seven = np.int64(7)
+    message = Message("T", b"", queue_id=np.int64(1), born_timestamp=seven, flag=seven)  # type: ignore[arg-type]
+    with open_small(tmp_path / "store") as store:
+        acks = [store.put(message), store.put_async(message).result(10), *store.put_many([message] * 40)]
+        assert {ack.status for ack in acks} == {PutStatus.PUT_OK}
+        assert store.offsets("T", 1) == (0, 42)
+
+
+def test_a_born_time_before_1970_stays(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        acks = store.put_many([Message("T", b"", queue_id=0, born_timestamp=-5)] * 40)
+        assert {store.message_at(ack.physical_offset).born_timestamp for ack in acks} == {-5}
+
+
+def test_a_queue_below_0_in_a_table_is_illegal(tmp_path: Path) -> None:
+    table = pa.table({"topic": ["T", "T", "T"], "body": [b""] * 3, "queue_id": [0, -1, None]})
+    with open_small(tmp_path / "store") as store:
+        answer = store.put_many(table)
+    assert answer["status"].to_pylist() == ["PUT_OK", "MESSAGE_ILLEGAL", "PUT_OK"]
+    assert answer["queue_id"][1].as_py() == -1
 
 
 @pytest.mark.parametrize(
