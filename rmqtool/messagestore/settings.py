@@ -298,12 +298,13 @@ def _text(value: Any) -> str:
 def _refuse_unknown(extra: dict[str, Any]) -> None:
     known = [field.alias or name for name, field in StoreConfig.model_fields.items()]
     known += [*EXTRA, *UNSUPPORTED, *WITHOUT_EFFECT, *NOTHING_TO_DO]
+    by_small = {name.lower(): name for name in known}
     for name in extra:
         if name in known:
             continue
-        near = get_close_matches(name, known, 1, _LIKENESS)
+        near = get_close_matches(name.lower(), by_small, 1, _LIKENESS)
         if near:
-            raise UsageError(f"{name} is not a setting: {near[0]} is")
+            raise UsageError(f"{name} is not a setting: {by_small[near[0]]} is")
         _LOG.warning("%s is not known and has no effect", name)
 
 

@@ -409,6 +409,8 @@ def test_a_queue_below_0_in_a_table_is_illegal(tmp_path: Path) -> None:
         ({"mappedFileSizeCommitLog": 1 << 31}, "mappedFileSizeCommitLog"),
         ({"flushDiskType": "NEVER"}, "flushDiskType"),
         ({"mappedFileSizeComitLog": 4096}, "mappedFileSizeCommitLog is"),
+        ({"mappedfilesizecommitlog": 4096}, "mappedFileSizeCommitLog is"),
+        ({"FLUSHDISKTYPE": "SYNC_FLUSH"}, "flushDiskType is"),
         ({"messageDelayLevel": "1x"}, "messageDelayLevel"),
         ({"brokerRole": "LEADER"}, "brokerRole"),
         ({"brokerIP1": "nowhere"}, "brokerIP1"),
