@@ -140,7 +140,7 @@ class Dispatching:
             self.on_wake()
 
     def announce(self) -> None:
-        """Queues in memory have grown, of which the log knows nothing."""
+        """Readers look again: queues in memory have grown, or the store was closed."""
         if self.waiting:
             with self.arrived:
                 self.arrived.notify_all()

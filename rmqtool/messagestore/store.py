@@ -101,6 +101,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             queues=settings.default_queues,
             typed=start.traits.typed_queues,
             undrained=self._undrained,
+            demand_open=self._demand_open,
             kept=kept,
         )
         start.topic_of = self.topics.get
@@ -282,6 +283,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             return cls(opened, settings, stack, clock, deliver)
 
     def __enter__(self) -> Self:
+        self._demand_open()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -504,8 +506,8 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         until = time.monotonic() + wait
         with self._dispatching.awaited():
             while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
-                left = until - time.monotonic()
-                if left <= 0:
+                left = min(until - time.monotonic(), threading.TIMEOUT_MAX)
+                if not left > 0:  # a wait that is no number ends, too
                     break
                 self._dispatching.arrived.wait(left)
         self._demand_open()
@@ -574,6 +576,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
                 return
             self._why_closed = f"the message store {self.root} was closed"
         _open_stores.discard(self)
+        self._dispatching.announce()  # to readers that wait
         with self._stack:
             flushed = self._threads.end()
             self._kept.save(self.topics.memory, self._memory.offsets)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.system_topics import is_system_topic
 from rmqtool.errors import UsageError
+from rmqtool.store.config import INT_MAX
 from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.names import escape_name, names_directory
 
@@ -36,7 +37,8 @@ class Topics:
     """By name. create: whether a message for an unknown topic makes it. queues: of the topic made so.
 
     typed: the release knows types of queues. undrained: which of these queues of a topic hold messages that
-    were not consumed. kept: our own table of those in memory.
+    were not consumed. demand_open: raises `StoreClosedError` once the store is closed, and its descriptors
+    perhaps another one's. kept: our own table of those in memory.
 
     Changes are on disk when a call returns.
     """
@@ -50,11 +52,12 @@ class Topics:
         queues: int,
         typed: bool,
         undrained: Callable[[str, range], list[int]],
+        demand_open: Callable[[], None],
         kept: MemoryTable,
     ) -> None:
         self._all = dict(known)
         self._files, self._create, self._queues = files, create, min(queues, _CLIENT_QUEUES)
-        self._undrained, self._typed = undrained, typed
+        self._undrained, self._typed, self._demand_open = undrained, typed, demand_open
         self._turns: dict[str, Iterator[int]] = {}
         self._guard = threading.Lock()
         self._version = 0
@@ -93,14 +96,19 @@ class Topics:
         Fewer read queues are refused while queues that would go hold messages that a consumer group has not
         consumed, or nobody has; force: shrink all the same. attributes: `queue.type` BatchCQ, since 5.0 and
         for new topics only, makes a client's batch one record (`put_batch`). memory: messages are kept in
-        memory only, for new topics. Raises `UsageError` for what cannot be, `StoreIOError`.
+        memory only, for new topics. Raises `UsageError` for what cannot be, `StoreClosedError`,
+        `StoreIOError`.
         """
+        self._demand_open()
         if not names_directory(name):
             raise UsageError(f"{escape_name(name)}: a topic can have no such name")
         if perm is not None and perm not in _PERMISSIONS:
             raise UsageError(f"perm is {perm}, not 2, 4 or 6")
-        if any(one is not None and one < 0 for one in (read_queues, write_queues)):
+        numbers = [one for one in (read_queues, write_queues) if one is not None]
+        if numbers and min(numbers) < 0:
             raise UsageError("a topic cannot have fewer than 0 queues")
+        if numbers and max(numbers) > INT_MAX:
+            raise UsageError(f"a topic cannot have more than {INT_MAX} queues")
         known = self._all.get(name)
         if (
             not force
@@ -153,7 +161,11 @@ class Topics:
             )
 
     def delete(self, name: str) -> bool:
-        """Takes a topic out of the table; its messages stay. Whether it was there. Raises `StoreIOError`."""
+        """Takes a topic out of the table; its messages stay. Whether it was there.
+
+        Raises `StoreClosedError`, `StoreIOError`.
+        """
+        self._demand_open()
         with self._guard:
             left = {one: topic for one, topic in self._all.items() if one != name}
             gone = len(left) < len(self._all)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import itertools
+import math
 import multiprocessing
 import os
 import shutil
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -451,10 +453,61 @@ def test_the_lock_is_held_whatever_this_process_does(tmp_path: Path) -> None:
     assert not _held_for_others(root)
 
 
+def test_a_closed_store_changes_no_topics(tmp_path: Path) -> None:
+    """Its descriptors may be those of another one by then."""
+    closed = open_small(tmp_path / "closed")
+    closed.topics.set("Closed")
+    closed.close()
+    with open_small(tmp_path / "other") as other:
+        other.topics.set("Other")
+        for change in (lambda: closed.topics.set("New"), lambda: closed.topics.delete("Closed")):
+            with pytest.raises(StoreClosedError):
+                change()
+    assert b"Closed" not in (tmp_path / "other/config/topics.json").read_bytes()
+    with pytest.raises(StoreClosedError), closed:
+        pass
+
+
+def test_close_ends_the_readers_that_wait(tmp_path: Path) -> None:
+    store = open_small(tmp_path / "store")
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(lambda: store.get("T", 0, 0, wait=60))
+        time.sleep(0.1)
+        began = time.monotonic()
+        store.close()
+        with pytest.raises(StoreClosedError):
+            waiting.result(60)
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("wait", [math.nan, -1.0, 0.0])
+def test_a_wait_of_no_time_ends_at_once(tmp_path: Path, wait: float) -> None:
+    with open_small(tmp_path / "store") as store:
+        reader = threading.Thread(target=lambda: store.get("T", 0, 0, wait=wait), daemon=True)
+        reader.start()
+        reader.join(10)
+        assert not reader.is_alive()
+
+
+def test_an_endless_wait_ends_with_a_message(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store, ThreadPoolExecutor() as pool:
+        waiting = pool.submit(lambda: store.get("T", 0, 0, wait=math.inf))
+        store.put(Message("T", b"x", queue_id=0))
+        assert [one.body for one in waiting.result(10).messages] == [b"x"]
+
+
+def test_more_queues_than_a_broker_can_count_are_refused(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store, pytest.raises(UsageError, match="2147483647 queues"):
+        store.topics.set("T", read_queues=1 << 31)
+
+
 def _closed_here(store: MessageStore, root: Path) -> None:
     """In a child: the store is closed to it, and the lock is its parent's."""
     with pytest.raises(StoreClosedError):
         store.put(Message("T", b"z"))
+    with pytest.raises(StoreClosedError):
+        store.topics.set("Child")
+    assert b"Child" not in (root / "config/topics.json").read_bytes()
     store.close()
     assert lock.probe(root).held
     os._exit(0)
