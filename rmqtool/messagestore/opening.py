@@ -18,11 +18,18 @@ from rmqtool.broker.load import RefusedError
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
-from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
+from rmqtool.errors import (
+    NewerFormatError,
+    NotAStoreError,
+    RecoveryLossError,
+    StoreIOError,
+    UnfitStoreError,
+    UsageError,
+)
 from rmqtool.messagestore.dispatching import Index
 from rmqtool.messagestore.held_files import data_behind, held_store, refuse_odd_places
 from rmqtool.messagestore.log_files import LogFiles
-from rmqtool.messagestore.log_places import LogPlaces, log_directories, make_missing, open_places
+from rmqtool.messagestore.log_places import OWN, LogPlaces, log_directories, make_missing, open_places
 from rmqtool.messagestore.store_pool import StorePool
 from rmqtool.messagestore.warm_up import WarmUp
 from rmqtool.recovery.loss import LostPart, measure_loss
@@ -31,11 +38,13 @@ from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.holding import Held, acquire_store_lock
+from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 from rmqtool.store.partial import refuse_partial
 from rmqtool.store.releases import RELEASES
 from rmqtool.store.remote.address import refuse_address
+from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.writing import make_directories, way_to
 
 if TYPE_CHECKING:
@@ -67,7 +76,8 @@ class Opened:
 def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> Path:
     """The root of a store, made if it may be, and the directories of its log.
 
-    Raises `NotAStoreError`, `UsageError`, `StoreIOError`.
+    Raises `NotAStoreError`, also for queues that have no log, `NewerFormatError`, `UsageError`,
+    `StoreIOError`.
     """
     refuse_address(os.fspath(path))
     shown = escape_name(os.fspath(path))
@@ -79,7 +89,9 @@ def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> 
         raise StoreIOError(f"{shown}: {error.strerror}") from error
     with folder:
         root = Path(folder.path, *missing)
-    log_directories(root, config)  # or nothing is made
+    places = log_directories(root, config)  # or nothing is made
+    if root.is_dir() and not any(os.path.isdir(place) for some in places for place in some):
+        _refuse_without_log(root, config, create=create)
     if create:
         try:
             make_directories(str(root), "the store")
@@ -96,14 +108,19 @@ def start_store(
 ) -> Opened:
     """Takes the lock and starts. stack: gets what is to be let go of.
 
-    Raises `UsageError` for a link among what is written, `LockedError`, `RecoveryLossError`,
-    `UnfitStoreError` where a broker refuses, `StoreIOError`.
+    Raises `UsageError` for a link among what is written, `NewerFormatError`, `LockedError`,
+    `RecoveryLossError`, `UnfitStoreError` where a broker refuses, `StoreIOError`.
     """
     places = stack.enter_context(open_places(root, settings.config))
-    refuse_odd_places(str(root), places.held)
+    try:
+        refuse_odd_places(str(root), places.held)
+    except UsageError:
+        _refuse_foreign(Store.open(root, config=settings.config))
+        raise
     held = stack.enter_context(acquire_store_lock(root))
     store = Store.open(root, commitlog_roots=places.elsewhere(root), config=settings.config)
     refuse_partial(store)
+    _refuse_foreign(store)
     places.check(store)
     store = held_store(store, places.at)
     version = release or _release_of(store)
@@ -131,6 +148,26 @@ def start_store(
         where = f" ({escape_name(error.refusal.path)})" if error.refusal.path else ""
         raise UnfitStoreError(f"a broker {version} does not start: {error}{where}") from error
     return Opened(store, version, start, files, index, held, places)
+
+
+def _refuse_foreign(store: Store) -> None:
+    """Raises `NewerFormatError` where log or queues lie in files that nothing here writes."""
+    shown = escape_name(str(store.root))
+    if store.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{shown}: the log lies in DLedger's files, which are not written here")
+    if rocksdb_queue_files(store):
+        raise NewerFormatError(f"{shown}: the queues lie in RocksDB, which is not written here")
+
+
+def _refuse_without_log(root: Path, config: StoreConfig, *, create: bool) -> None:
+    """Raises `NewerFormatError`, and `NotAStoreError` where a log would be made that empties queues."""
+    try:
+        store = Store.open(root, config=config)
+    except NotAStoreError:
+        return  # there is nothing yet
+    _refuse_foreign(store)
+    if create and not (root / OWN).is_dir() and any(file.size for file in store.of_kind(*QUEUE_KINDS)):
+        raise NotAStoreError(f"{escape_name(str(store.root))} has queues, but no commit log")
 
 
 def _clear_entries(start: Start, files: StoreFiles, places: LogPlaces) -> None:

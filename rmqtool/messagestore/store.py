@@ -273,8 +273,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         recovery would give up intact records: `refuse`, or let it. create: make the store if there is none.
         release: by default the last one that may have written the store, the newest known for a new one.
         clock: the time in ms, for tests. deliver: delayed messages are delivered when due.
-        Raises `NotAStoreError`, `LockedError`, `RecoveryLossError`, `UnfitStoreError` (a broker would not
-        start), `UsageError` (settings), `StoreIOError`.
+        Raises `NotAStoreError`, `NewerFormatError` (its log lies in DLedger, its queues in RocksDB),
+        `LockedError`, `RecoveryLossError`, `UnfitStoreError` (a broker would not start), `UsageError`
+        (settings), `StoreIOError`.
         """
         settings = settings_from(config)
         root = find(path, settings.config, create=create)

@@ -28,6 +28,7 @@ from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.errors import (
     ExitCode,
     LockedError,
+    NewerFormatError,
     NotAStoreError,
     RecoveryLossError,
     StoreClosedError,
@@ -48,7 +49,10 @@ from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, SMALL, bodies, of_queue, open_small, traffic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from fixtures import Golden
 
 QUEUES = [(f"Topic{topic}", queue_id) for topic in range(2) for queue_id in range(3)]
 
@@ -422,6 +426,31 @@ def test_settings_that_are_refused(tmp_path: Path, settings: dict[str, object], 
     with pytest.raises(UsageError, match=words):
         MessageStore.open(tmp_path / "store", create=True, config=settings)
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("name", ["b533-dledger", "b497-dledger", "b533-rocksdb", "b533-rocksdb-double"])
+def test_a_store_in_files_that_are_not_written_here_is_refused(
+    fresh_golden: Callable[[str], Golden], name: str, create: bool
+) -> None:
+    """DLedger's got an empty log beside its own, and its queues were emptied to fit that one."""
+    root = fresh_golden(name).path
+    before = tree(root)
+    with pytest.raises(NewerFormatError, match=r"DLedger|RocksDB"):
+        MessageStore.open(root, create=create)
+    assert tree(root) == before
+    assert rmq("store", "put", root, "T", "--body", "x").exit_code == ExitCode.NEWER_FORMAT
+
+
+def test_queues_without_their_log_are_not_emptied(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put(Message("T", b"x"))
+    (root / "commitlog").rename(tmp_path / "away")
+    before = tree(root)
+    with pytest.raises(NotAStoreError, match="has queues, but no commit log"):
+        open_small(root)
+    assert tree(root) == before
 
 
 def test_a_broker_conf_and_unknown_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
