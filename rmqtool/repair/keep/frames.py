@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,31 +102,29 @@ def _behind(log: LogBytes, start: int, position: int, count: int) -> bytes:
 
 
 def queues_there(store: Store, files: OpenFiles) -> Iterator[tuple[QueueKey, QueueUnits]]:
-    """All plain and batch queues with a topic and a number.
-
-    Without files of plain ones whose names are no place for a file: at which queue offsets their units are,
-    nobody knows.
-    """
-    size = store.sizes[FileKind.CONSUMEQUEUE].value
+    """All plain and batch queues with a topic and a number."""
     for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
         for queue in store.queues(kind):
             if queue.topic is not None and queue.queue_id is not None:
-                named = [one for one in queue.files if not (one.base_offset or 0) % size]
-                known = replace(queue, files=tuple(named)) if kind is FileKind.CONSUMEQUEUE else queue
-                yield (queue.topic, queue.queue_id), QueueUnits(known, files)
+                yield (queue.topic, queue.queue_id), QueueUnits(queue, files)
 
 
 def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]]:
-    """Frames that units of plain and batch queues tell, by the number of their hole, in order of place."""
+    """Frames that units of plain and batch queues tell, by the number of their hole, in order of place.
+
+    Not those of plain queues in a file whose name is no place for one: nobody knows their queue offsets.
+    """
     found: dict[int, list[Frame]] = {}
     if not holes:
         return found
     starts = np.array([hole.start for hole in holes], np.int64)
     ends = np.array([hole.end for hole in holes], np.int64)
-    files = OpenFiles(Access("pread"))
+    files, size = OpenFiles(Access("pread")), store.sizes[FileKind.CONSUMEQUEUE].value
     try:
         for key, queue in queues_there(store, files):
-            for number in range(len(queue.files)):
+            for number, file in enumerate(queue.files):
+                if not queue.batch and (file.base_offset or 0) % size:
+                    continue
                 for at, frame in _of_file(key, queue, number, starts, ends):
                     found.setdefault(at, []).append(frame)
     finally:
