@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rmqtool.repair.keep.overlay import Patch, chunks_of
 from rmqtool.repair.keep.survey import intact
 from rmqtool.scan.events import Blank, Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.cut import TruncatedSource
 from rmqtool.store.patched import ZeroFilledSource
 from rmqtool.store.segments import Segment, SegmentSet
 
@@ -80,34 +84,28 @@ class Donors:
     mode: OpenMode
 
     def donated_ranges(self, holes: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
-        """What they have for these holes."""
-        found = []
+        """What they have for these holes, each from the first that has anything."""
+        found: list[DonorRange] = []
         for hole in holes:
-            donated = next((one for donor in self.donors if (one := self._of(donor, hole, log))), None)
-            if donated is not None:
-                found.append(donated)
+            found += next((some for donor in self.donors if (some := self._of(donor, hole, log))), [])
         return found
 
-    def _of(self, donor: Donor, hole: Hole, log: LogBytes) -> DonorRange | None:
+    def _of(self, donor: Donor, hole: Hole, log: LogBytes) -> list[DonorRange]:
         located = donor.segments.locate(hole.start)
         if located is None:
-            return None
+            return []
         segment, position = located
+        name = donor.name or segment.file.display_path
         with ExitStack() as stack:
             source = stack.enter_context(ZeroFilledSource(segment.open(self.mode)))
             if hole.before is not None and not self._same_before(source, segment, hole, log):
-                return None
-            end, count = self._valid(source, segment, position, hole.end - segment.base)
-        whole = end == hole.end - segment.base
-        if not count or not (whole or hole.behind is None):
-            return None
-        content = FromDonor(segment.file, position, end - position)
-        return DonorRange(
-            hole,
-            Patch(hole.start - hole.placed.base, content),
-            count,
-            donor.name or segment.file.display_path,
-        )
+                return []
+            found = list(self._valid(source, segment, position, hole.end - segment.base))
+        shift = segment.base - hole.placed.base
+        return [
+            DonorRange(hole, Patch(begin + shift, FromDonor(segment.file, begin, end - begin)), count, name)
+            for begin, end, count in found
+        ]
 
     @staticmethod
     def _same_before(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
@@ -118,21 +116,31 @@ class Donors:
         theirs = source.window(hole.before - segment.base, length).tobytes()
         return theirs == log.read(hole.before, length)
 
-    def _valid(self, source: ZeroFilledSource, segment: Segment, start: int, stop: int) -> tuple[int, int]:
-        """Where records that are right follow each other up to, at most to `stop`, and how many they are."""
-        scan = SegmentScan(source, segment.base, start=start, kernels=self.kernels)
-        at, count = start, 0
-        for event in scan:
-            if isinstance(event, Blank) and event.position == at and stop >= event.position + event.length:
-                return event.position + event.length, max(count, 1)
+    def _valid(
+        self, source: ZeroFilledSource, segment: Segment, start: int, stop: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Where records that are right follow each other, from `start` up to `stop`: begin, end, how many.
+
+        The blank that ends a segment goes with those in front of it, and where there are none counts as one.
+        """
+        begin = end = start
+        count = 0
+        within = TruncatedSource(source, stop)  # or each hole would cost the rest of the segment
+        for event in SegmentScan(within, segment.base, start=start, kernels=self.kernels):
+            if isinstance(event, Blank) and event.position == end:
+                end, count = end + event.length, max(count, 1)
             if not isinstance(event, Records):
-                break
+                continue
+            starts = event.rows[:, Field.POSITION]
+            ends = starts + event.rows[:, Field.STORE_SIZE]
             good = intact(event.rows)
-            for row, fine in zip(event.rows, good.tolist(), strict=True):
-                end = int(row[Field.POSITION] + row[Field.STORE_SIZE])
-                if not fine or row[Field.POSITION] != at or end > stop:
-                    return at, count
-                at, count = end, count + 1
-            if at == stop:
-                break
-        return at, count
+            starts, ends = starts[good], ends[good]
+            apart = np.flatnonzero(starts[1:] != ends[:-1]) + 1
+            for one, following in pairwise((0, *apart.tolist(), len(starts)) if len(starts) else ()):
+                if starts[one] != end:
+                    if count:
+                        yield begin, end, count
+                    begin, count = int(starts[one]), 0
+                end, count = int(ends[following - 1]), count + following - one
+        if count:
+            yield begin, end, count

@@ -144,8 +144,11 @@ def _why(one: Repaired) -> str:
 
 def _message(one: Repaired) -> str:
     hole, filled = one.hole, one.filled
-    where = f"{hole.start} to {hole.end} ({', '.join(sorted(hole.reasons))})"
+    reasons = ", ".join(sorted(hole.reasons))
+    where = f"{hole.start} to {hole.end} ({reasons})"
     if one.donated is not None:
+        start = hole.placed.base + one.patch.position
+        where = f"{start} to {start + one.patch.content.size} ({reasons})"
         return f"{counted(one.donated.records, 'record')} of {escape_name(one.donated.donor)} for {where}"
     if filled is None:
         return f"what is left behind the end of the log is zeroed, {where}"

@@ -153,3 +153,23 @@ def test_a_blank_that_lies_hides_no_records_of_a_file_under_a_wrong_name(tmp_pat
     found = {offset: one.raw for offset, one in strict.carve(out).items()}
     whole = {one.offset: one.placed.data for one in made.stored if one.offset < SEGMENT and one.offset != at}
     assert whole.items() <= found.items()
+
+
+def test_a_copy_gives_what_it_has_on_both_sides_of_its_own_damage(tmp_path: Path) -> None:
+    """370006: it gave records up to its first hole, and in the middle of a log none."""
+    made, root, out = HandmadeStore(), tmp_path / "store", tmp_path / "out"
+    made.log.segment_size = SEGMENT
+    while len(made.log.segments) < 3:
+        made.put("Orders", b"o" * 100)
+    made.write(root)
+    second, copy = (root / f"commitlog/{base:020d}" for base in (SEGMENT, 7 * SEGMENT))
+    first, *middle, last = [one for one in made.stored if SEGMENT < one.offset < 2 * SEGMENT][2:7]
+    data = bytearray(second.read_bytes())
+    for file, some in ((copy, [middle[1]]), (second, [first, *middle, last])):
+        begin, end = some[0].offset - SEGMENT, some[-1].offset + some[-1].size - SEGMENT
+        file.write_bytes(bytes(data[:begin]) + bytes(end - begin) + bytes(data[end:]))
+    done = rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 1
+    found = {at: one.raw for at, one in strict.carve(out).items()}
+    whole = {one.offset: one.placed.data for one in made.stored if one != middle[1]}
+    assert whole.items() <= found.items()
