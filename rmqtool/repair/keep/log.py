@@ -278,13 +278,7 @@ class LogRepair:
     def _surveyed(self) -> tuple[Survey, list[DonorRange]]:
         """The log, with what donors have for its holes."""
         survey = self._survey_of(self.placing.segments)
-        donors = [of_store(one) for one in self.donors]
-        donors += [of_copies(self.placing.copies)] if self.placing.copies else []
-        holes = self._wanting(survey) if donors else []
-        if not holes:
-            return survey, []
-        with LogBytes(survey.segments, self.mode) as log:
-            donated_ranges = Donors(donors, self.kernels, self.mode).donated_ranges(holes, log)
+        donated_ranges = self._donated(survey)
         if not donated_ranges:
             return survey, []
         given: dict[int, list[Patch]] = {}
@@ -298,6 +292,20 @@ class LogRepair:
         for one in donated_ranges:
             one.hole.placed = by_base[one.hole.placed.base]
         return self._survey_of(segments), donated_ranges
+
+    def _donated(self, survey: Survey) -> list[DonorRange]:
+        """What replicas have, then what copies of segments have: these are of this log, also at its end."""
+        copies = {base for _, base in self.placing.copies}
+        if not self.donors and not copies:
+            return []
+        holes = self._wanting(survey) if self.donors else []
+        replicas = Donors([of_store(one) for one in self.donors], self.kernels, self.mode)
+        of_log = Donors([of_copies(self.placing.copies)], self.kernels, self.mode)
+        with LogBytes(survey.segments, self.mode) as log:
+            found = replicas.donated_ranges(holes, log)
+            given = {one.hole.start for one in found}
+            rest = [one for one in survey.holes if one.placed.base in copies and one.start not in given]
+            return found + of_log.donated_ranges(rest, log)
 
     def _wanting(self, survey: Survey) -> list[Hole]:
         """Holes in which something is lost: not the unused rest of the last segment.

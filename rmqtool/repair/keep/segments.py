@@ -47,10 +47,13 @@ class Whole:
 
 
 def segment_edits(store: Store, placing: Placing, repaired: RepairedLog, work: str) -> list[Edit]:
-    """All changes to the log, segment after segment, removals last."""
+    """All changes to the log, segment after segment, removals last.
+
+    Foreign files behind the others, which take records from them.
+    """
     edits: list[Edit] = []
     put: set[str] = set()
-    for placed in repaired.segments:
+    for placed in sorted(repaired.segments, key=lambda one: one.foreign):
         there = store.file(placed.path)
         if placed.file is None or placed.moved:
             below = placed.file

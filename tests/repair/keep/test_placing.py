@@ -133,6 +133,29 @@ def test_a_copy_of_a_segment_gives_what_the_segment_lacks(in_place: bool, tmp_pa
     assert {one.offset: one.placed.data for one in made.stored} == {at: one.raw for at, one in found.items()}
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_so_does_a_copy_over_another_segment(in_place: bool, tmp_path: Path) -> None:
+    """380063: also at the end of the log. It gets the tombstones of its own place behind that."""
+    made, root = HandmadeStore(), tmp_path / "store"
+    made.log.segment_size = SEGMENT
+    while len(made.log.segments) < 3:
+        made.put("Orders", b"o" * 100)
+    for _ in range(9):
+        made.put("Orders", b"o" * 100)
+    made.write(root)
+    second, third = (root / f"commitlog/{base:020d}" for base in (SEGMENT, 2 * SEGMENT))
+    data = third.read_bytes()
+    second.write_bytes(data)
+    broken, *_, last = [one.offset - 2 * SEGMENT for one in made.stored if one.offset > 2 * SEGMENT]
+    third.write_bytes(data[:broken] + bytes(8) + data[broken + 8 : last] + bytes(SEGMENT - last))
+    way = ("--in-place", "--backup", tmp_path / "backup") if in_place else ("--output", tmp_path / "out")
+    done = rmq("recover", root, "--store-config", conf(root), *way, "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = {at: one.raw for at, one in strict.carve(root if in_place else tmp_path / "out").items()}
+    whole = {one.offset: one.placed.data for one in made.stored if one.offset // SEGMENT != 1}
+    assert whole.items() <= found.items()
+
+
 def test_a_blank_that_lies_hides_no_records_of_a_file_under_a_wrong_name(tmp_path: Path) -> None:
     """200802: a file with the bytes that another use had left took its place."""
     made, root = HandmadeStore(), tmp_path / "store"
