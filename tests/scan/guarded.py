@@ -66,6 +66,7 @@ CALLED = {
     "checksum": {"crc32_at", "crc_at"},
     "hashes": {"extend", "folded", "same", "slot_of"},
     "encoding": {"lies_within", "put_pair", "put_properties"},
+    "numbers": {"has_odd_number"},
     "record": {"frame", "contents", "remarks"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
