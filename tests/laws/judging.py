@@ -309,7 +309,11 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"
         asked.breaks("keep-intact", text)
     there = strict.carve(target)
-    named = [at for at, raw in under_other_names(made).items() if at not in there or there[at].raw != raw]
+    named = [
+        at
+        for at, one in under_other_names(made).items()
+        if at not in there or (there[at].slot, there[at].body) != (one.slot, one.body)
+    ]
     if named and done.exit_code == 0:
         asked.breaks("keep-named", f"exit 0: {len(named)} under another name, {named[0]} is gone")
     result = asked.ask("verify", target, "--format", "ndjson")

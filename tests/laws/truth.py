@@ -68,21 +68,22 @@ def truth(made: Compound) -> Truth:
     return Truth(tuple(lost), alike, damaged, tuple(missing), units)
 
 
-def under_other_names(made: Compound) -> dict[int, bytes]:
+def under_other_names(made: Compound) -> dict[int, Record]:
     """Records of the healthy store that lie whole in segments under other names, by where they belong.
 
     Those of the latest use of the file: what its first whole record says of its begin. None that lies at its
-    own place as well.
+    own place as well, and of no file that has any record at its own place.
     """
     here, healthy = strict.carve(made.root), strict.carve(made.pristine)
-    found: dict[int, bytes] = {}
+    found: dict[int, Record] = {}
     for base, data in strict.segments(made.root):
         records = list(strict.wherever(data))
         shift = records[0][1].offset - records[0][0] if records else base
-        for at, one in records if shift != base else ():
+        own = any(one.offset == base + at for at, one in records)
+        for at, one in () if own else records:
             known = healthy.get(one.offset)
             if one.offset - at == shift and one.offset not in here and known and known.raw == one.raw:
-                found[one.offset] = one.raw
+                found[one.offset] = one
     return found
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats.commitlog import HEADERS
+from formats.primitives import offset_of
 from rmqtool.repair.keep.overlay import Patch, chunks_of
 from rmqtool.repair.keep.survey import intact
 from rmqtool.scan.events import Blank, Records
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
+
+
+_FIXED = offset_of(HEADERS[False, False], "body_length")
+"""bytes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +115,13 @@ class Donors:
 
     @staticmethod
     def _same_before(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
-        """Whether the donor has the same record in front of the hole: it went through the same writes."""
+        """Whether the donor has the same record in front of the hole: it went through the same writes.
+
+        Its fixed fields tell, with the CRC of the body and the store time; what follows may be torn.
+        """
         if hole.before is None or hole.before < segment.base:
             return True
-        length = hole.start - hole.before
+        length = min(hole.start - hole.before, _FIXED)
         theirs = source.window(hole.before - segment.base, length).tobytes()
         return theirs == log.read(hole.before, length)
 
