@@ -214,8 +214,8 @@ class Comparison:
                 stated, positions = run.rows[:, Field.STORED_PHYSICAL_OFFSET], run.rows[:, Field.POSITION]
                 missing = (stated != positions + mine.base) & (stated >= log.first_offset)
                 missing &= np.searchsorted(bases, stated, "right") == np.searchsorted(ends, stated, "right")
-                for number in np.flatnonzero(missing & _sound(run, self.kernels)).tolist():
-                    self._note_at(run, number, int(stated[number]))
+                numbers = np.flatnonzero(missing & _sound(run, self.kernels))
+                self._note_at(run, numbers, stated[numbers])
 
     def _open(self, segment: Segment) -> ByteSource:
         return _open(segment, self.access, self.near)
@@ -249,15 +249,14 @@ class Comparison:
                 self._note(Records(rows[number : number + 1], run.window, run.origin), mine)
 
     def _note(self, run: Records, mine: Segment) -> None:
-        positions = run.rows[:, Field.POSITION].tolist()
-        for number, position in enumerate(positions):
-            self._note_at(run, number, mine.base + position)
+        self._note_at(run, np.arange(len(run.rows)), run.rows[:, Field.POSITION] + mine.base)
 
-    def _note_at(self, run: Records, number: int, physical_offset: int) -> None:
-        if len(self.changed) < MOST:
-            self.changed.append(_record(run, number, physical_offset))
-        else:
-            self.more += 1
+    def _note_at(self, run: Records, numbers: Starts, physical_offsets: Starts) -> None:
+        """Rows of a run that the result lacks, by their numbers, and where it would have to have them."""
+        room = max(MOST - len(self.changed), 0)
+        self.more += max(len(numbers) - room, 0)
+        places = zip(numbers[:room].tolist(), physical_offsets[:room].tolist(), strict=True)
+        self.changed += [_record(run, number, offset) for number, offset in places]
 
 
 def _record(run: Records, number: int, physical_offset: int) -> Record:
