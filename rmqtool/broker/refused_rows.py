@@ -67,11 +67,16 @@ def without_number(run: Records, kernels: Kernels) -> Flags:
     """Which records have a property that is no number, at which brokers of some release end their log."""
     found = _maybe_without_number(run, kernels, inner_batches=True)
     for index in np.flatnonzero(found).tolist():
-        batch = bool(run.rows[index, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH))
-        topic = _field(run, index, Field.TOPIC_POSITION, Field.TOPIC_LENGTH)
-        known = props.decode(_field(run, index, Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH))
-        found[index] = lacks_number(topic, known, inner_batches=batch)
+        found[index] = is_without_number(run, index)
     return found
+
+
+def is_without_number(run: Records, index: int) -> bool:
+    """As `without_number`, one record of a run."""
+    batch = bool(run.rows[index, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH))
+    topic = _field(run, index, Field.TOPIC_POSITION, Field.TOPIC_LENGTH)
+    known = props.decode(_field(run, index, Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH))
+    return lacks_number(topic, known, inner_batches=batch)
 
 
 def _field(run: Records, index: int, position: Field, length: Field) -> bytes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formats import properties as props
-from formats.commitlog import SysFlag
+import numpy as np
+
 from formats.crc_trailer import TRAILER_SIZE
-from rmqtool.broker.record_check import lacks_number
+from rmqtool.broker.refused_rows import is_without_number
 from rmqtool.check.findings import about, finding
 from rmqtool.check.foreign import foreign_findings
 from rmqtool.scan.crc import crc32
@@ -19,7 +19,6 @@ from rmqtool.scan.torn import torn_properties
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
@@ -124,15 +123,9 @@ class RecordCheck:
 
     def _numbers(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """What no broker takes for a number, as it reads it (`CommitLog#checkMessageAndReturnSize`)."""
-        for row in run.rows[run.rows[:, Field.ISSUES] & int(Issue.NUMBER) != 0]:
-            start, length = (
-                int(row[Field.PROPERTIES_POSITION]) - run.origin,
-                int(row[Field.PROPERTIES_LENGTH]),
-            )
-            known = props.decode(run.window[start : start + length].tobytes())
-            batch = bool(row[Field.SYS_FLAG] & int(SysFlag.INNER_BATCH))
-            if lacks_number(self._topic(row, run), known, inner_batches=batch):
-                yield about("CL-NUMBER", row, segment, part="properties")
+        for index in np.flatnonzero(run.rows[:, Field.ISSUES] & int(Issue.NUMBER)).tolist():
+            if is_without_number(run, index):
+                yield about("CL-NUMBER", run.rows[index], segment, part="properties")
 
     def _topic(self, row: Rows, run: Records) -> bytes:
         start = int(row[Field.TOPIC_POSITION]) - run.origin

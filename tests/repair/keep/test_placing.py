@@ -23,17 +23,23 @@ if TYPE_CHECKING:
 SEGMENT = 4096
 
 
+def filled(segments: int, more: int = 0) -> HandmadeStore:
+    """Messages up to the first one of so many segments, and some more."""
+    made = HandmadeStore()
+    made.log.segment_size = SEGMENT
+    while len(made.log.segments) < segments:
+        made.put("Orders", b"o" * 100)
+    for _ in range(more):
+        made.put("Orders", b"o" * 100)
+    return made
+
+
 def reused(root: Path) -> dict[int, bytes]:
     """Zeros, and a second segment with few records and those of the first behind them; its name is wrong.
 
     The few, by their physical offsets.
     """
-    made = HandmadeStore()
-    made.log.segment_size = SEGMENT
-    while len(made.log.segments) < 2:
-        made.put("Orders", b"o" * 100)
-    for _ in range(3):
-        made.put("Orders", b"o" * 100)
+    made = filled(2, more=3)
     made.write(root)
     first, second = (root / f"commitlog/{base:020d}" for base in (0, SEGMENT))
     end = made.log.end_offset - SEGMENT
@@ -114,10 +120,7 @@ def test_a_queue_file_at_no_place_says_nothing_of_queue_offsets(tmp_path: Path) 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_copy_of_a_segment_gives_what_the_segment_lacks(in_place: bool, tmp_path: Path) -> None:
     """280025: the copy left the log, and with it the only whole record of a message, with exit 0."""
-    made, root = HandmadeStore(), tmp_path / "store"
-    made.log.segment_size = SEGMENT
-    while len(made.log.segments) < 3:
-        made.put("Orders", b"o" * 100)
+    made, root = filled(3), tmp_path / "store"
     made.write(root)
     second = root / f"commitlog/{SEGMENT:020d}"
     (root / f"commitlog/{7 * SEGMENT:020d}").write_bytes(second.read_bytes())
@@ -136,12 +139,7 @@ def test_a_copy_of_a_segment_gives_what_the_segment_lacks(in_place: bool, tmp_pa
 @pytest.mark.parametrize("in_place", [False, True])
 def test_so_does_a_copy_over_another_segment(in_place: bool, tmp_path: Path) -> None:
     """380063: also at the end of the log. It gets the tombstones of its own place behind that."""
-    made, root = HandmadeStore(), tmp_path / "store"
-    made.log.segment_size = SEGMENT
-    while len(made.log.segments) < 3:
-        made.put("Orders", b"o" * 100)
-    for _ in range(9):
-        made.put("Orders", b"o" * 100)
+    made, root = filled(3, more=9), tmp_path / "store"
     made.write(root)
     second, third = (root / f"commitlog/{base:020d}" for base in (SEGMENT, 2 * SEGMENT))
     data = third.read_bytes()
@@ -158,10 +156,7 @@ def test_so_does_a_copy_over_another_segment(in_place: bool, tmp_path: Path) -> 
 
 def test_a_blank_that_lies_hides_no_records_of_a_file_under_a_wrong_name(tmp_path: Path) -> None:
     """200802: a file with the bytes that another use had left took its place."""
-    made, root = HandmadeStore(), tmp_path / "store"
-    made.log.segment_size = SEGMENT
-    while len(made.log.segments) < 2:
-        made.put("Orders", b"o" * 100)
+    made, root = filled(2), tmp_path / "store"
     made.write(root)
     first, second = (root / f"commitlog/{base:020d}" for base in (0, SEGMENT))
     data = bytearray(first.read_bytes())
@@ -180,10 +175,7 @@ def test_a_blank_that_lies_hides_no_records_of_a_file_under_a_wrong_name(tmp_pat
 
 def test_a_copy_gives_what_it_has_on_both_sides_of_its_own_damage(tmp_path: Path) -> None:
     """370006: it gave records up to its first hole, and in the middle of a log none."""
-    made, root, out = HandmadeStore(), tmp_path / "store", tmp_path / "out"
-    made.log.segment_size = SEGMENT
-    while len(made.log.segments) < 3:
-        made.put("Orders", b"o" * 100)
+    made, root, out = filled(3), tmp_path / "store", tmp_path / "out"
     made.write(root)
     second, copy = (root / f"commitlog/{base:020d}" for base in (SEGMENT, 7 * SEGMENT))
     first, *middle, last = [one for one in made.stored if SEGMENT < one.offset < 2 * SEGMENT][2:7]
