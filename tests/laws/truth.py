@@ -72,15 +72,15 @@ def under_other_names(made: Compound) -> dict[int, Record]:
     """Records of the healthy store that lie whole in segments under other names, by where they belong.
 
     Those of the latest use of the file: what its first whole record says of its begin. None that lies at its
-    own place as well, and of no file that has any record at its own place.
+    own place as well. Of a file that has records at their own place, those of a segment that has some, too.
     """
     here, healthy = strict.carve(made.root), strict.carve(made.pristine)
     found: dict[int, Record] = {}
-    for base, data in strict.segments(made.root):
-        records = list(strict.wherever(data))
+    whole = {base: list(strict.wherever(data)) for base, data in strict.segments(made.root)}
+    own = {base for base, records in whole.items() if any(one.offset == base + at for at, one in records)}
+    for base, records in whole.items():
         shift = records[0][1].offset - records[0][0] if records else base
-        own = any(one.offset == base + at for at, one in records)
-        for at, one in () if own else records:
+        for at, one in () if base in own and shift not in own else records:
             known = healthy.get(one.offset)
             if one.offset - at == shift and one.offset not in here and known and known.raw == one.raw:
                 found[one.offset] = one

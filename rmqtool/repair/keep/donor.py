@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,8 +12,10 @@ import numpy as np
 
 from formats.commitlog import HEADERS
 from formats.primitives import offset_of
+from rmqtool.repair.content import FromFile
 from rmqtool.repair.keep.overlay import Patch, chunks_of
 from rmqtool.repair.keep.survey import intact
+from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.scan.events import Blank, Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.segment import SegmentScan
@@ -65,10 +68,26 @@ class DonorRange:
 
 @dataclass(frozen=True)
 class Donor:
-    """Segments of another store, or copies of some of this one. name: to show, that of the file when None."""
+    """Segments of another store, or copies of some of this one.
+
+    name: to show, that of the file when None. work: directory for what they give, where their files change
+    before all of it is read.
+    """
 
     name: str | None
     segments: SegmentSet
+    work: str | None = None
+
+    def content(self, file: StoreFile, position: int, size: int) -> FromDonor | FromFile:
+        """A range of one of its files."""
+        found = FromDonor(file, position, size)
+        if self.work is None:
+            return found
+        path = os.path.join(self.work, "donated")
+        with open(path, "ab") as out:
+            begin = out.tell()
+            out.writelines(found.chunks())
+        return FromFile(path, begin, size)
 
 
 def of_store(store: Store) -> Donor:
@@ -76,9 +95,9 @@ def of_store(store: Store) -> Donor:
     return Donor(str(store.given), store.segments)
 
 
-def of_copies(copies: Iterable[tuple[StoreFile, int]]) -> Donor:
-    """Files that leave the log, whose records state that they begin at a base."""
-    return Donor(None, SegmentSet(Segment(file, base, file.size) for file, base in copies))
+def of_copies(copies: Iterable[tuple[StoreFile, int]], work: str | None) -> Donor:
+    """Files in the log's directories whose records state that they begin at a base. work: as in `Donor`."""
+    return Donor(None, SegmentSet(Segment(file, base, file.size) for file, base in copies), work)
 
 
 @dataclass(frozen=True)
@@ -96,6 +115,15 @@ class Donors:
             found += next((some for donor in self.donors if (some := self._of(donor, hole, log))), [])
         return found
 
+    def whole_records(self, torn: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
+        """What they have for records whose properties are torn, each a hole with itself as the one before."""
+        return [
+            one
+            for one in self.donated_ranges(torn, log)
+            if one.patch.content.size == one.hole.length
+            and with_whole_properties(bytes(one.patch.content.read(0, one.hole.length)), trailer=False) is None
+        ]
+
     def _of(self, donor: Donor, hole: Hole, log: LogBytes) -> list[DonorRange]:
         located = donor.segments.locate(hole.start)
         if located is None:
@@ -109,7 +137,9 @@ class Donors:
             found = list(self._valid(source, segment, position, hole.end - segment.base))
         shift = segment.base - hole.placed.base
         return [
-            DonorRange(hole, Patch(begin + shift, FromDonor(segment.file, begin, end - begin)), count, name)
+            DonorRange(
+                hole, Patch(begin + shift, donor.content(segment.file, begin, end - begin)), count, name
+            )
             for begin, end, count in found
         ]
 
@@ -121,7 +151,7 @@ class Donors:
         """
         if hole.before is None or hole.before < segment.base:
             return True
-        length = min(hole.start - hole.before, _FIXED)
+        length = min(hole.start - hole.before or hole.length, _FIXED)
         theirs = source.window(hole.before - segment.base, length).tobytes()
         return theirs == log.read(hole.before, length)
 

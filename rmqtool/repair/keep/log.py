@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.donor import DonorRange
     from rmqtool.repair.keep.hole_layout import HoleLayout
-    from rmqtool.repair.keep.model import QueueKey, Run, Survey
+    from rmqtool.repair.keep.model import QueueKey, Run, Survey, Torn
     from rmqtool.repair.keep.order import Position
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
     from rmqtool.repair.keep.room import Missing
@@ -150,7 +150,7 @@ class RepairedLog:
 
 @dataclass(frozen=True)
 class LogRepair:
-    """How a log is repaired; `repair` does it, reading only."""
+    """How a log is repaired; `repair` does it, reading only. work: a directory for what segments give others."""
 
     store: Store
     placing: Placing
@@ -158,6 +158,7 @@ class LogRepair:
     mode: OpenMode
     plan_id: str
     rules: FileRules
+    work: str
     keep_bodies: bool = False
     donors: Sequence[Store] = ()
     jobs: int = 1
@@ -295,17 +296,26 @@ class LogRepair:
 
     def _donated(self, survey: Survey) -> list[DonorRange]:
         """What replicas have, then what copies of segments have: these are of this log, also at its end."""
-        copies = {base for _, base in self.placing.copies}
+        copies = self.placing.copies
         if not self.donors and not copies:
             return []
         holes = self._wanting(survey) if self.donors else []
         replicas = Donors([of_store(one) for one in self.donors], self.kernels, self.mode)
-        of_log = Donors([of_copies(self.placing.copies)], self.kernels, self.mode)
+        stay, bases = {placed.path for placed in self.placing.segments}, {base for _, base in copies}
+        of_log = [
+            of_copies((one for one in copies if one[0].path not in stay), None),
+            of_copies((one for one in copies if one[0].path in stay), self.work),
+        ]
         with LogBytes(survey.segments, self.mode) as log:
             found = replicas.donated_ranges(holes, log)
             given = {one.hole.start for one in found}
-            rest = [one for one in survey.holes if one.placed.base in copies and one.start not in given]
-            return found + of_log.donated_ranges(rest, log)
+            rest = [one for one in survey.holes if one.placed.base in bases and one.start not in given]
+            everyone = Donors([*replicas.donors, *of_log], self.kernels, self.mode)
+            return [
+                *found,
+                *Donors(of_log, self.kernels, self.mode).donated_ranges(rest, log),
+                *everyone.whole_records([_torn_hole(one) for one in survey.torn], log),
+            ]
 
     def _wanting(self, survey: Survey) -> list[Hole]:
         """Holes in which something is lost: not the unused rest of the last segment.
@@ -380,11 +390,15 @@ def _torn(survey: Survey, made: RepairedLog) -> Iterator[Repaired]:
             continue
         if at >= 0 and one.start < survey.holes[at].end:
             continue
-        hole = Hole(one.placed, one.start, one.start + len(one.record), reasons={"torn-properties"})
+        hole = _torn_hole(one)
         filled = Filled(Tiles())
         filled.tiles.add(one.start, len(one.record), partial(bytes, one.record))
         filled.restored.add(one.key, one.slot, 1, one.start, len(one.record))
         yield Repaired(hole, Patch(one.start - one.placed.base, filled.tiles), filled)
+
+
+def _torn_hole(one: Torn) -> Hole:
+    return Hole(one.placed, one.start, one.start + len(one.record), one.start, reasons={"torn-properties"})
 
 
 def _leave_blank(made: RepairedLog, light: Counter[QueueKey]) -> None:

@@ -63,7 +63,7 @@ class Placing:
     """The segments of a log in order, without holes, and what else lies beside them.
 
     strays: files that are not part of the log, with the reason. ahead: a segment of zeros, made ahead and not
-    yet used, which a broker removes by itself. copies: strays and foreign files with records of a segment,
+    yet used, which a broker removes by itself. copies: files with records of a segment that has another file,
     and its base.
     """
 
@@ -154,9 +154,12 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
             placing.ahead = one.file
         else:
             placing.strays.append((one.file, _why(one, homes, size)))
-    kept = {placed.file for placed in placing.segments if not placed.foreign}
-    others = (one for one in known if one.file not in kept)
-    placing.copies = [(one.file, base) for one in others for base in one.counts if base in homes]
+    placing.copies = [
+        (one.file, base)
+        for one in known
+        for base in one.counts
+        if base in homes and homes[base].file is not one.file
+    ]
     return placing
 
 

@@ -122,6 +122,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         options.access,
         name,
         rules,
+        work,
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
         jobs=options.jobs,

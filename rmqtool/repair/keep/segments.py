@@ -47,13 +47,10 @@ class Whole:
 
 
 def segment_edits(store: Store, placing: Placing, repaired: RepairedLog, work: str) -> list[Edit]:
-    """All changes to the log, segment after segment, removals last.
-
-    Foreign files behind the others, which take records from them.
-    """
+    """All changes to the log, segment after segment, removals last."""
     edits: list[Edit] = []
     put: set[str] = set()
-    for placed in sorted(repaired.segments, key=lambda one: one.foreign):
+    for placed in repaired.segments:
         there = store.file(placed.path)
         if placed.file is None or placed.moved:
             below = placed.file

@@ -57,3 +57,21 @@ def test_a_replica_that_is_ahead_adds_nothing_to_a_whole_log(pair: tuple[Path, P
     repair(root, RELEASE, behind)
     assert strict.walk(behind)[1] == start
     assert kept(behind, RELEASE, donors=(str(replica),)).changes == ()
+
+
+@pytest.mark.parametrize("theirs_too", [False, True])
+def test_a_record_with_torn_properties_is_taken_whole(
+    theirs_too: bool, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """200644: it stayed with the properties that were left, though the replica had all of them."""
+    root, replica = pair
+    log, end = strict.walk(root)
+    start = next(at for at, one in log.items() if b"KEYS" in one.raw and b"UNIQ_KEY" in one.raw)
+    torn = start + log[start].raw.index(b"UNIQ_KEY")
+    for store in (root, replica)[: 1 + theirs_too]:
+        zeroed(store, torn, start + log[start].size)
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    found, reached = strict.walk(tmp_path / "repaired")
+    assert reached == end
+    assert (found == log) is not theirs_too
+    assert found[start].body == log[start].body

@@ -137,13 +137,17 @@ def test_a_copy_of_a_segment_gives_what_the_segment_lacks(in_place: bool, tmp_pa
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_so_does_a_copy_over_another_segment(in_place: bool, tmp_path: Path) -> None:
-    """380063: also at the end of the log. It gets the tombstones of its own place behind that."""
+@pytest.mark.parametrize("own", [False, True])
+def test_so_does_a_copy_over_another_segment(own: bool, in_place: bool, tmp_path: Path) -> None:
+    """380063: also at the end of the log. It gets the tombstones of its own place behind that.
+
+    390080: so does one that has records of its own behind the copied ones.
+    """
     made, root = filled(3, more=9), tmp_path / "store"
     made.write(root)
     second, third = (root / f"commitlog/{base:020d}" for base in (SEGMENT, 2 * SEGMENT))
-    data = third.read_bytes()
-    second.write_bytes(data)
+    data, end = third.read_bytes(), made.log.end_offset - 2 * SEGMENT
+    second.write_bytes(data[:end] + second.read_bytes()[end:] if own else data)
     broken, *_, last = [one.offset - 2 * SEGMENT for one in made.stored if one.offset > 2 * SEGMENT]
     third.write_bytes(data[:broken] + bytes(8) + data[broken + 8 : last] + bytes(SEGMENT - last))
     way = ("--in-place", "--backup", tmp_path / "backup") if in_place else ("--output", tmp_path / "out")
@@ -151,6 +155,7 @@ def test_so_does_a_copy_over_another_segment(in_place: bool, tmp_path: Path) -> 
     assert done.exit_code == 0, done.stderr
     found = {at: one.raw for at, one in strict.carve(root if in_place else tmp_path / "out").items()}
     whole = {one.offset: one.placed.data for one in made.stored if one.offset // SEGMENT != 1}
+    whole |= {one.offset: one.placed.data for one in made.stored if own and SEGMENT + end <= one.offset}
     assert whole.items() <= found.items()
 
 
