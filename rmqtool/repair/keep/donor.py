@@ -166,8 +166,8 @@ class Donors:
         count = 0
         within = TruncatedSource(source, stop)  # or each hole would cost the rest of the segment
         for event in SegmentScan(within, segment.base, start=start, kernels=self.kernels):
-            if isinstance(event, Blank) and event.position == end:
-                end, count = end + event.length, max(count, 1)
+            if isinstance(event, Blank) and event.position == end == stop - event.stored_length:
+                end, count = stop, max(count, 1)
             if not isinstance(event, Records):
                 continue
             starts = event.rows[:, Field.POSITION]

@@ -186,6 +186,7 @@ def _removals(store: Store, placing: Placing, kept: set[str], repaired: Repaired
         keep.add(placing.ahead.path)
     candidates = {file.path: file for file in store.of_kind(FileKind.COMMITLOG)}
     candidates |= {file.path: file for file, _ in placing.strays}
+    candidates |= {one.file.path: one.file for one in repaired.segments if one.file is not None}
     edits = []
     for path, file in sorted(candidates.items()):
         if path in keep or not file.regular:

@@ -193,3 +193,30 @@ def test_a_copy_gives_what_it_has_on_both_sides_of_its_own_damage(tmp_path: Path
     found = {at: one.raw for at, one in strict.carve(out).items()}
     whole = {one.offset: one.placed.data for one in made.stored if one != middle[1]}
     assert whole.items() <= found.items()
+
+
+def test_a_segment_with_a_name_that_is_no_number_is_named_right(tmp_path: Path) -> None:
+    """Its bytes were put under the right name, the wrong one stayed, and the plan was refused for that."""
+    made, root, out = filled(3), tmp_path / "store", tmp_path / "out"
+    made.write(root)
+    first = root / f"commitlog/{0:020d}"
+    first.rename(first.with_name(first.name + ".bak"))
+    done = rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert sorted(one.name for one in (out / "commitlog").iterdir()) == [
+        f"{base:020d}" for base in (0, SEGMENT, 2 * SEGMENT)
+    ]
+    assert {one.offset for one in made.stored} == set(strict.carve(out))
+
+
+def test_a_copy_gives_no_blank_that_lies(tmp_path: Path) -> None:
+    """It gave the blank for the record under it, as one record, and that was then put right a second time."""
+    made, root = filled(2), tmp_path / "store"
+    made.write(root)
+    first = root / f"commitlog/{0:020d}"
+    data, at = bytearray(first.read_bytes()), made.stored[2].offset
+    data[at : at + 8] = struct.pack(">iI", SEGMENT - at, strict.BLANK)
+    for file in (first, root / f"commitlog/{7 * SEGMENT:020d}"):
+        file.write_bytes(data)
+    rows = json.loads(rmq("recover", root, "--store-config", conf(root), "--json").stdout)["rows"]
+    assert [one["why"] for one in rows if one["path"] == f"commitlog/{0:020d}"] == ["restored-record"]
