@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _FIXED = offset_of(HEADERS[False, False], "body_length")
 """bytes"""
+_START = attrgetter("start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,19 @@ class Donors:
     mode: OpenMode
 
     def donated_ranges(self, holes: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
-        """What they have for these holes, each from the first that has anything."""
-        found: list[DonorRange] = []
-        for hole in holes:
-            found += next((some for donor in self.donors if (some := self._of(donor, hole, log))), [])
-        return found
+        """What they have for these holes, each from the first file that has anything. holes: by start."""
+        found: dict[int, list[DonorRange]] = {}
+        for donor in self.donors:
+            for segment in donor.segments:
+                low, high = (bisect_left(holes, at, key=_START) for at in (segment.base, segment.end))
+                wanting = [one for one in holes[low:high] if one.start not in found]
+                if not wanting:
+                    continue
+                with ZeroFilledSource(segment.open(self.mode)) as source:
+                    for hole in wanting:
+                        if some := self._of(donor, segment, source, hole, log):
+                            found[hole.start] = some
+        return [one for start in sorted(found) for one in found[start]]
 
     def whole_records(self, torn: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
         """What they have for records whose properties are torn, each a hole with itself as the one before."""
@@ -121,47 +131,53 @@ class Donors:
             one
             for one in self.donated_ranges(torn, log)
             if one.patch.content.size == one.hole.length
-            and with_whole_properties(bytes(one.patch.content.read(0, one.hole.length)), trailer=False) is None
+            and with_whole_properties(bytes(one.patch.content.read(0, one.hole.length)), trailer=False)
+            is None
         ]
 
-    def _of(self, donor: Donor, hole: Hole, log: LogBytes) -> list[DonorRange]:
-        located = donor.segments.locate(hole.start)
-        if located is None:
+    def _of(
+        self, donor: Donor, segment: Segment, source: ZeroFilledSource, hole: Hole, log: LogBytes
+    ) -> list[DonorRange]:
+        if not self._same_writes(source, segment, hole, log):
             return []
-        segment, position = located
         name = donor.name or segment.file.display_path
-        with ExitStack() as stack:
-            source = stack.enter_context(ZeroFilledSource(segment.open(self.mode)))
-            if hole.before is not None and not self._same_before(source, segment, hole, log):
-                return []
-            found = list(self._valid(source, segment, position, hole.end - segment.base))
         shift = segment.base - hole.placed.base
         return [
             DonorRange(
                 hole, Patch(begin + shift, donor.content(segment.file, begin, end - begin)), count, name
             )
-            for begin, end, count in found
+            for begin, end, count in self._valid(source, segment, hole)
         ]
 
     @staticmethod
-    def _same_before(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
-        """Whether the donor has the same record in front of the hole: it went through the same writes.
+    def _same_writes(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
+        """Whether the donor has the same record in front of the hole, or behind it.
 
         Its fixed fields tell, with the CRC of the body and the store time; what follows may be torn.
         """
+
+        def same(place: int, length: int) -> bool:
+            theirs = source.window(place - segment.base, min(length, _FIXED)).tobytes()
+            return any(theirs) and theirs == log.read(place, len(theirs))
+
         if hole.before is None or hole.before < segment.base:
             return True
-        length = min(hole.start - hole.before or hole.length, _FIXED)
-        theirs = source.window(hole.before - segment.base, length).tobytes()
-        return theirs == log.read(hole.before, length)
+        if same(hole.before, hole.start - hole.before or hole.length):
+            return True
+        return (
+            hole.behind is not None
+            and hole.end < min(segment.end, hole.placed.end)
+            and same(hole.end, _FIXED)
+        )
 
     def _valid(
-        self, source: ZeroFilledSource, segment: Segment, start: int, stop: int
+        self, source: ZeroFilledSource, segment: Segment, hole: Hole
     ) -> Iterator[tuple[int, int, int]]:
-        """Where records that are right follow each other, from `start` up to `stop`: begin, end, how many.
+        """Where records that are right follow each other in the range of a hole: begin, end, how many.
 
         The blank that ends a segment goes with those in front of it, and where there are none counts as one.
         """
+        start, stop = hole.start - segment.base, hole.end - segment.base
         begin = end = start
         count = 0
         within = TruncatedSource(source, stop)  # or each hole would cost the rest of the segment

@@ -150,7 +150,7 @@ class RepairedLog:
 
 @dataclass(frozen=True)
 class LogRepair:
-    """How a log is repaired; `repair` does it, reading only. work: a directory for what segments give others."""
+    """How a log is repaired; `repair` does it, reading only. work: directory for what segments give."""
 
     store: Store
     placing: Placing

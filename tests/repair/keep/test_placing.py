@@ -220,3 +220,39 @@ def test_a_copy_gives_no_blank_that_lies(tmp_path: Path) -> None:
         file.write_bytes(data)
     rows = json.loads(rmq("recover", root, "--store-config", conf(root), "--json").stdout)["rows"]
     assert [one["why"] for one in rows if one["path"] == f"commitlog/{0:020d}"] == ["restored-record"]
+
+
+def test_the_record_behind_tells_of_a_copy_whose_front_is_gone(tmp_path: Path) -> None:
+    """Dense 1000080: the tail of a file that was used before had five records, and gave none."""
+    made, root, out = filled(3), tmp_path / "store", tmp_path / "out"
+    made.write(root)
+    second, copy = (root / f"commitlog/{base:020d}" for base in (SEGMENT, 7 * SEGMENT))
+    first, *_, last = some = [one for one in made.stored if SEGMENT < one.offset < 2 * SEGMENT][2:7]
+    data, left = second.read_bytes(), some[3].offset - SEGMENT
+    copy.write_bytes(bytes(left) + data[left:])
+    begin, end = first.offset - SEGMENT, last.offset + last.size - SEGMENT
+    second.write_bytes(data[:begin] + bytes(end - begin) + data[end:])
+    done = rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 3
+    found = {at: one.raw for at, one in strict.carve(out).items()}
+    assert {
+        one.offset: one.placed.data for one in made.stored if one not in some[:3]
+    }.items() <= found.items()
+
+
+def test_each_copy_of_a_segment_is_asked(tmp_path: Path) -> None:
+    """Of several copies one was."""
+    made, root, out = filled(3), tmp_path / "store", tmp_path / "out"
+    made.write(root)
+    second = root / f"commitlog/{SEGMENT:020d}"
+    data, some = second.read_bytes(), [one for one in made.stored if SEGMENT < one.offset < 2 * SEGMENT]
+    damaged = {second: some[1:6:2], root / f"commitlog/{7 * SEGMENT:020d}": some[1:2]}
+    damaged[root / f"commitlog/{8 * SEGMENT:020d}"] = some[3:4]
+    for file, gone in damaged.items():
+        now = bytearray(data)
+        for one in gone:
+            now[one.offset - SEGMENT + 100] ^= 1
+        file.write_bytes(now)
+    done = rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 0
+    assert {one.offset for one in made.stored} == set(strict.carve(out))
