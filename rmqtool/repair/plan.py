@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 SCHEMA: Literal["rmqtool.plan/1"] = "rmqtool.plan/1"
+FROM_DONOR = "donor"
+"""why bytes are written that another file has"""
 _PROBLEMS = 100
 """problems that a plan lists"""
 

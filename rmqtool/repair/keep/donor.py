@@ -111,7 +111,10 @@ class Donors:
     mode: OpenMode
 
     def donated_ranges(self, holes: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
-        """What they have for these holes, each from the first file that has anything. holes: by start."""
+        """What they have for these holes, each from the first file that has anything. holes: by start.
+
+        One with itself as the record in front is a record whose properties may be torn.
+        """
         found: dict[int, list[DonorRange]] = {}
         for donor in self.donors:
             for segment in donor.segments:
@@ -125,28 +128,27 @@ class Donors:
                             found[hole.start] = some
         return [one for start in sorted(found) for one in found[start]]
 
-    def whole_records(self, torn: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
-        """What they have for records whose properties are torn, each a hole with itself as the one before."""
-        return [
-            one
-            for one in self.donated_ranges(torn, log)
-            if one.patch.content.size == one.hole.length
-            and with_whole_properties(bytes(one.patch.content.read(0, one.hole.length)), trailer=False)
-            is None
-        ]
-
     def _of(
         self, donor: Donor, segment: Segment, source: ZeroFilledSource, hole: Hole, log: LogBytes
     ) -> list[DonorRange]:
         if not self._same_writes(source, segment, hole, log):
             return []
+        found = list(self._valid(source, segment, hole))
+        if hole.before == hole.start:
+            base = segment.base
+            found = [
+                (begin, end, count)
+                for begin, end, count in found
+                if end - begin == hole.length
+                and _is_better(source.window(begin, end - begin).tobytes(), base + begin, log)
+            ]
         name = donor.name or segment.file.display_path
         shift = segment.base - hole.placed.base
         return [
             DonorRange(
                 hole, Patch(begin + shift, donor.content(segment.file, begin, end - begin)), count, name
             )
-            for begin, end, count in self._valid(source, segment, hole)
+            for begin, end, count in found
         ]
 
     @staticmethod
@@ -199,3 +201,9 @@ class Donors:
                 end, count = int(ends[following - 1]), count + following - one
         if count:
             yield begin, end, count
+
+
+def _is_better(record: bytes, place: int, log: LogBytes) -> bool:
+    """Whether the record of a donor is another one than that of the log, and not torn."""
+    mine = log.read(place, len(record))
+    return record[: len(mine)] != mine and with_whole_properties(record, trailer=False) is None

@@ -299,23 +299,23 @@ class LogRepair:
         copies = self.placing.copies
         if not self.donors and not copies:
             return []
+        records = _maybe_torn(survey)
         holes = self._wanting(survey) if self.donors else []
         replicas = Donors([of_store(one) for one in self.donors], self.kernels, self.mode)
         stay, bases = {placed.path for placed in self.placing.segments}, {base for _, base in copies}
-        of_log = [
-            of_copies((one for one in copies if one[0].path not in stay), None),
-            of_copies((one for one in copies if one[0].path in stay), self.work),
-        ]
+        of_log = Donors(
+            [
+                of_copies((one for one in copies if one[0].path not in stay), None),
+                of_copies((one for one in copies if one[0].path in stay), self.work),
+            ],
+            self.kernels,
+            self.mode,
+        )
         with LogBytes(survey.segments, self.mode) as log:
-            found = replicas.donated_ranges(holes, log)
+            found = replicas.donated_ranges(_by_start(holes, records), log)
             given = {one.hole.start for one in found}
-            rest = [one for one in survey.holes if one.placed.base in bases and one.start not in given]
-            everyone = Donors([*replicas.donors, *of_log], self.kernels, self.mode)
-            return [
-                *found,
-                *Donors(of_log, self.kernels, self.mode).donated_ranges(rest, log),
-                *everyone.whole_records([_torn_hole(one) for one in survey.torn], log),
-            ]
+            rest = [one for one in _by_start(survey.holes, records) if one.placed.base in bases]
+            return found + of_log.donated_ranges([one for one in rest if one.start not in given], log)
 
     def _wanting(self, survey: Survey) -> list[Hole]:
         """Holes in which something is lost: not the unused rest of the last segment.
@@ -395,6 +395,21 @@ def _torn(survey: Survey, made: RepairedLog) -> Iterator[Repaired]:
         filled.tiles.add(one.start, len(one.record), partial(bytes, one.record))
         filled.restored.add(one.key, one.slot, 1, one.start, len(one.record))
         yield Repaired(hole, Patch(one.start - one.placed.base, filled.tiles), filled)
+
+
+def _maybe_torn(survey: Survey) -> list[Hole]:
+    """Torn records, and those that a hole follows: what it begins with may reach into their properties."""
+    found = {one.start: _torn_hole(one) for one in survey.torn}
+    for one in survey.holes:
+        if one.before is not None and one.placed.file is not None and not one.placed.moved:
+            found[one.before] = Hole(
+                one.placed, one.before, one.start, one.before, reasons={"torn-properties"}
+            )
+    return list(found.values())
+
+
+def _by_start(*holes: Sequence[Hole]) -> list[Hole]:
+    return sorted(chain.from_iterable(holes), key=lambda one: one.start)
 
 
 def _torn_hole(one: Torn) -> Hole:

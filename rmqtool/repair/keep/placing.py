@@ -169,6 +169,11 @@ def holds_records(store: Store, kernels: Kernels, mode: OpenMode) -> bool:
     return any(_homes([_look(file, kernels, mode)], size) for file in _candidates(store))
 
 
+def holds_own_records(file: StoreFile, size: int, kernels: Kernels, mode: OpenMode) -> bool:
+    """Whether a file has records at their own place; size: of segments."""
+    return _look(file, kernels, mode).own(size) > 0
+
+
 def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
     if one.file.base_offset is None:
         return "stray-file"

@@ -12,6 +12,7 @@ from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.behind import front_of_log
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
+from rmqtool.repair.keep.log_ends import with_replicated_ends
 from rmqtool.repair.keep.placing import place_segments
 from rmqtool.repair.keep.refusals import blocking_edits, refusal_edits
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants_files
@@ -114,6 +115,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     placing = place_segments(store, kernels, options.access)
     if not placing.segments:
         raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
+    donors = [Store.open(one) for one in options.donors]
+    placing = with_replicated_ends(store, placing, donors, kernels, options.access)
     rules = rules_of(store, options.release)
     mender = LogRepair(
         store,
@@ -124,7 +127,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         rules,
         work,
         keep_bodies=options.keep_bodies,
-        donors=[Store.open(one) for one in options.donors],
+        donors=donors,
         jobs=options.jobs,
         advance=progress.reading.advance,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.repair.content import CHUNK
 from rmqtool.repair.keep.overlay import OverlayFile, OverlaySource
-from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.plan import FROM_DONOR, Action, Change, Edit
 from rmqtool.repair.plan_words import counted
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
@@ -130,7 +130,7 @@ def _write(placed: PlacedSegment, one: Repaired) -> Edit:
 def _why(one: Repaired) -> str:
     filled = one.filled
     if one.donated is not None:
-        return "donor"
+        return FROM_DONOR
     if filled is None:
         return "stale-tail" if "stale" in one.hole.reasons else "torn-tail"
     if filled.tombstones:

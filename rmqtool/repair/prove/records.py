@@ -16,7 +16,7 @@ import numpy as np
 
 from rmqtool.broker.refused_rows import without_number
 from rmqtool.repair.list_remains import only_pairs, without_lists
-from rmqtool.repair.plan import Action
+from rmqtool.repair.plan import FROM_DONOR, Action
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.joined_runs import joined_runs
@@ -98,6 +98,8 @@ class Comparison:
     def __post_init__(self) -> None:
         self._mine = {one.file.display_path: one for one in self.source.segments}
         self._changes, self._whole = _changes(self.source, self.edits, self.near)
+        changes = (edit.change for edit in self.edits)
+        self._given = {(one.path, one.position, one.length) for one in changes if one.why == FROM_DONOR}
         self._at: Segment | None = None
         self._left: list[_Change] = []
         self._before = 0
@@ -245,8 +247,20 @@ class Comparison:
             is_met = met[np.minimum(np.searchsorted(met, starts), len(met) - 1)] == starts
             odd |= ~is_met
         for number in np.flatnonzero(odd).tolist():
-            if not (is_met[number] and _same_message(run, number, result, int(starts[number]))):
+            place = int(starts[number])
+            same = _same_message(run, number, result, place) or self._is_given(run, number, mine, result)
+            if not (is_met[number] and same):
                 self._note(Records(rows[number : number + 1], run.window, run.origin), mine)
+
+    def _is_given(self, run: Records, number: int, mine: Segment, result: ByteSource) -> bool:
+        """Whether a donor gave other properties for a record that no whole one follows: they may be torn."""
+        row = run.rows[number]
+        start, size, at = map(int, row[[Field.POSITION, Field.STORE_SIZE, Field.PROPERTIES_POSITION]])
+        if (mine.file.display_path, start, size) not in self._given:
+            return False
+        was = run.window[start - run.origin : at - run.origin].tobytes()
+        behind = record_at(self.source, mine.base + start + size, self.kernels, self.access)
+        return behind is None and result.window(start, at - start).tobytes() == was
 
     def _note(self, run: Records, mine: Segment) -> None:
         self._note_at(run, np.arange(len(run.rows)), run.rows[:, Field.POSITION] + mine.base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,3 +76,43 @@ def test_a_record_with_torn_properties_is_taken_whole(
     assert reached == end
     assert (found == log) is not theirs_too
     assert found[start].body == log[start].body
+
+
+def test_properties_that_damage_reaches_into_are_taken_too(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """No CRC covers them, and what was written over them may be text: only the replica tells."""
+    root, replica = pair
+    log, end = strict.walk(root)
+    first, second = next(both for both in pairwise(sorted(log)) if b"UNIQ_KEY" in log[both[0]].raw)
+    torn = first + log[first].raw.index(b"UNIQ_KEY")
+    with (root / f"commitlog/{first // SEGMENT * SEGMENT:020d}").open("r+b") as file:
+        file.seek(torn % SEGMENT)
+        file.write(b"x" * (second - torn + 60))
+    assert first in strict.carve(root)
+    assert second not in strict.carve(root)
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    assert strict.walk(tmp_path / "repaired") == (log, end)
+
+
+@pytest.mark.parametrize("how", ["zeros", "empty", "copy"])
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_a_segment_at_an_end_of_the_log_comes_from_the_replica(
+    which: str, how: str, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """No file held a record of it: the log began behind it, or ended in front of it, and it was lost."""
+    root, replica = pair
+    log, end = strict.walk(root)
+    first, *_, last = sorted((root / "commitlog").iterdir())
+    chosen, other = (first, last) if which == "first" else (last, first)
+    chosen.write_bytes({"zeros": bytes(SEGMENT), "empty": b"", "copy": other.read_bytes()}[how])
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    assert strict.walk(tmp_path / "repaired") == (log, end)
+
+
+def test_what_has_expired_is_not_taken_from_the_replica(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    root, replica = pair
+    first, *_ = sorted((root / "commitlog").iterdir())
+    first.unlink()
+    zeroed(root, SEGMENT + 5000, SEGMENT + 6000)
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    log, end = strict.walk(replica)
+    assert strict.walk(tmp_path / "repaired") == ({at: log[at] for at in log if at >= SEGMENT}, end)
