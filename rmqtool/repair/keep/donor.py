@@ -153,24 +153,21 @@ class Donors:
 
     @staticmethod
     def _same_writes(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
-        """Whether the donor has the same record in front of the hole, or behind it.
+        """Whether the donor has the same record in front of the hole, behind it, or where it begins.
 
-        Its fixed fields tell, with the CRC of the body and the store time; what follows may be torn.
+        The fixed fields tell, with the CRC of the body and the store time; what follows may be torn.
         """
-
-        def same(place: int, length: int) -> bool:
-            theirs = source.window(place - segment.base, min(length, _FIXED)).tobytes()
-            return any(theirs) and theirs == log.read(place, len(theirs))
-
         if hole.before is None or hole.before < segment.base:
             return True
-        if same(hole.before, hole.start - hole.before or hole.length):
-            return True
-        return (
-            hole.behind is not None
-            and hole.end < min(segment.end, hole.placed.end)
-            and same(hole.end, _FIXED)
-        )
+        places = [(hole.before, hole.start), (hole.start, hole.end)]
+        if hole.behind is not None:
+            places.append((hole.end, min(segment.end, hole.placed.end)))
+        for place, end in places:
+            length = max(min(end - place, _FIXED), 0)
+            theirs = source.window(place - segment.base, length).tobytes()
+            if any(theirs) and theirs == log.read(place, length):
+                return True
+        return False
 
     def _valid(
         self, source: ZeroFilledSource, segment: Segment, hole: Hole
