@@ -43,12 +43,14 @@ class OnlyEntries:
             self.entries
         )
 
-    def front_notes(self, begin: int) -> list[str]:
-        """What a plan says of those that lead in front of the log, which begins at `begin`."""
-        words = (
-            f"segments in front of the log, which begins at {begin}, hold no record: {self._lead} into them"
-        )
-        return [f"{words}; these messages are lost"] * bool(self.entries)
+    def front_notes(self, begin: int, emptied: int) -> list[str]:
+        """What a plan says of so many segments in front of the log, which begins at `begin`."""
+        log = f"in front of the log, which begins at {begin}"
+        if self.entries:
+            words = f"segments {log}, hold no record: {self._lead} into them"
+            return [f"{words}; these messages are lost"]
+        words = f"{log}, {counted(emptied, 'segment')} without a record"
+        return [f"{words}: no consume queue entry tells whether there were any"] * bool(emptied)
 
     @property
     def _lead(self) -> str:

@@ -1,7 +1,7 @@
-"""Segments at both ends of the log whose records only a replica has, and where the log was longer.
+"""Segments at both ends of the log whose records only a replica has.
 
-That it was tell files with their names, without records of their own, and entries that lead there. Where no
-file has the name of a first segment it has expired.
+That the log was longer tell files with their names, without records of their own, and behind its end, where
+a broker makes files ahead, entries that lead there. A first segment after which no file is named has expired.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import PlacedSegment, holds_own_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rmqtool.repair.keep.placing import Placing
     from rmqtool.scan.kernel_types import Kernels
@@ -27,10 +27,8 @@ def with_replicated_ends(
     store: Store, placing: Placing, donors: Sequence[Store], kernels: Kernels, mode: OpenMode
 ) -> Placing:
     """The log with these segments, up to the last one on each side that a file is named after."""
-    named = {file.base_offset: file for file, _ in placing.strays}
-    if placing.ahead is not None:
-        named[placing.ahead.base_offset] = placing.ahead
-    if not donors or not named or not placing.segments:
+    named = placing.beyond
+    if not donors or not named:
         return placing
     size, first, last = placing.size, placing.segments[0].base, placing.segments[-1].base
     held = {
@@ -39,31 +37,30 @@ def with_replicated_ends(
         for segment in donor.segments
         if not first <= segment.base <= last and holds_own_records(segment.file, size, kernels, mode)
     }
-    found: list[PlacedSegment] = []
-    for base, step in ((first, -size), (last, size)):
-        reached = list(_reached(base, step, held))
-        while reached and reached[-1] not in named:
-            reached.pop()
-        found += [_placed(one, size, named.get(one)) for one in reached]
-    pointed = frames_by_unit(store, [Hole(one, one.base, one.end) for one in found])
-    further = [found[number] for number in pointed]
-    low = min([first, *(one.base for one in further)])
-    high = max([last, *(one.base for one in further)])
-    taken = [one for one in found if low <= one.base <= high]
-    files = {named[one.base] for one in taken if one.base in named}
+    front = [_placed(one, size, named) for one in _reached(first, -size, held, named)]
+    behind = [_placed(one, size, named) for one in _reached(last, size, held, named)]
+    pointed = frames_by_unit(store, [Hole(one, one.base, one.end) for one in behind])
+    behind = behind[: max(pointed, default=-1) + 1]
+    files = {named.get(one.base) for one in (*front, *behind)}
     return replace(
         placing,
-        segments=sorted([*placing.segments, *taken], key=lambda one: one.base),
+        segments=[*reversed(front), *placing.segments, *behind],
         strays=[one for one in placing.strays if one[0] not in files],
         ahead=None if placing.ahead in files else placing.ahead,
     )
 
 
-def _reached(base: int, step: int, held: set[int]) -> Iterator[int]:
+def _reached(base: int, step: int, held: set[int], named: Collection[int]) -> list[int]:
+    """Neighbours of the log that replicas hold, up to the last one that a file is named after."""
+    found: list[int] = []
     while (base := base + step) in held:
-        yield base
+        found.append(base)
+    while found and found[-1] not in named:
+        found.pop()
+    return found
 
 
-def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
+def _placed(base: int, size: int, named: Mapping[int, StoreFile | None]) -> PlacedSegment:
+    file = named.get(base)
     path = f"commitlog/{base:020d}" if file is None else file.path
     return PlacedSegment(base, size, path, file if file is not None and file.size else None)

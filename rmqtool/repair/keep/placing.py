@@ -74,11 +74,29 @@ class Placing:
     copies: list[tuple[StoreFile, int]] = field(default_factory=list)
 
     @property
+    def beyond(self) -> dict[int, StoreFile | None]:
+        """Where segments in front of the log and behind it begin that files are named after; without records.
+
+        The file, None where its bytes belong elsewhere.
+        """
+        if not self.segments:
+            return {}
+        first, last = self.segments[0].base, self.segments[-1].base
+        files = [file for file, _ in self.strays] + ([] if self.ahead is None else [self.ahead])
+        moved = [one.file for one in self.segments if one.moved and one.file is not None]
+        named: dict[int | None, StoreFile | None] = {file.base_offset: None for file in moved}
+        named |= {file.base_offset: file for file in files}
+        return {
+            base: file
+            for base, file in named.items()
+            if base is not None and base % self.size == 0 and not first <= base <= last
+        }
+
+    @property
     def in_front(self) -> list[tuple[int, int]]:
-        """Begin and end of segments in front of the log that files are named after, without their records."""
+        """Begin and end of those in front of the log."""
         first = self.segments[0].base if self.segments else 0
-        bases = {file.base_offset for file, _ in self.strays if file.base_offset is not None}
-        return [(base, base + self.size) for base in sorted(bases) if base % self.size == 0 and base < first]
+        return [(base, base + self.size) for base in sorted(self.beyond) if base < first]
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         notes=(
             *_notes(log),
             *derived.notes,
-            *front.front_notes(placing.segments[0].base),
+            *front.front_notes(placing.segments[0].base, len(placing.in_front)),
             *derived.behind.behind_notes(log.end),
             *assumed_sizes(store, edits),
             *(one.change.message for one in unblocked if _costs(one)),

@@ -93,7 +93,7 @@ def test_properties_that_damage_reaches_into_are_taken_too(pair: tuple[Path, Pat
     assert strict.walk(tmp_path / "repaired") == (log, end)
 
 
-@pytest.mark.parametrize("how", ["zeros", "empty", "copy"])
+@pytest.mark.parametrize("how", ["zeros", "empty", "copy", "exchanged"])
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_a_segment_at_an_end_of_the_log_comes_from_the_replica(
     which: str, how: str, pair: tuple[Path, Path], tmp_path: Path
@@ -103,7 +103,10 @@ def test_a_segment_at_an_end_of_the_log_comes_from_the_replica(
     log, end = strict.walk(root)
     first, *_, last = sorted((root / "commitlog").iterdir())
     chosen, other = (first, last) if which == "first" else (last, first)
-    chosen.write_bytes({"zeros": bytes(SEGMENT), "empty": b"", "copy": other.read_bytes()}[how])
+    data = other.read_bytes()
+    chosen.write_bytes({"zeros": bytes(SEGMENT), "empty": b""}.get(how, data))
+    if how == "exchanged":
+        other.write_bytes(bytes(SEGMENT))
     repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
     assert strict.walk(tmp_path / "repaired") == (log, end)
 

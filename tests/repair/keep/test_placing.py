@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,20 @@ def test_what_lay_in_a_first_segment_of_zeros_is_lost(fresh_golden: Any) -> None
         sum(one.size for one in gone.values()),
     )
     assert f"in front of the log, which begins at {int(second.name)}, hold no record" in summary["notes"][0]
+
+
+def test_so_is_what_lay_in_one_that_another_was_copied_over(tmp_path: Path) -> None:
+    """500199: with the last segment of zeros the copy went there, and what it lay over was lost unsaid."""
+    made, root = filled(4), tmp_path / "store"
+    made.write(root)
+    first, last = (root / f"commitlog/{base:020d}" for base in (0, 3 * SEGMENT))
+    first.write_bytes(last.read_bytes())
+    last.write_bytes(bytes(SEGMENT))
+    summary = json.loads(rmq("recover", root, "--store-config", conf(root), "--json").stdout)["summary"]
+    assert summary["lost"]["messages"] == sum(one.offset < SEGMENT for one in made.stored)
+    shutil.rmtree(root / "consumequeue")
+    summary = json.loads(rmq("recover", root, "--store-config", conf(root), "--json").stdout)["summary"]
+    assert "1 segment without a record: no consume queue entry tells" in summary["notes"][0]
 
 
 def test_a_queue_file_at_no_place_says_nothing_of_queue_offsets(tmp_path: Path) -> None:
