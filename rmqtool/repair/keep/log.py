@@ -299,8 +299,8 @@ class LogRepair:
         copies = self.placing.copies
         if not self.donors and not copies:
             return []
-        records = _maybe_torn(survey)
-        holes = self._wanting(survey) if self.donors else []
+        records, holes = _maybe_torn(survey), _joined(survey.holes)
+        wanting = self._wanting(holes) if self.donors else []
         replicas = Donors([of_store(one) for one in self.donors], self.kernels, self.mode)
         stay, bases = {placed.path for placed in self.placing.segments}, {base for _, base in copies}
         of_log = Donors(
@@ -312,20 +312,20 @@ class LogRepair:
             self.mode,
         )
         with LogBytes(survey.segments, self.mode) as log:
-            found = replicas.donated_ranges(_by_start(holes, records), log)
+            found = replicas.donated_ranges(_by_start(wanting, records), log)
             given = {one.hole.start for one in found}
-            rest = [one for one in _by_start(survey.holes, records) if one.placed.base in bases]
+            rest = [one for one in _by_start(holes, records) if one.placed.base in bases]
             return found + of_log.donated_ranges([one for one in rest if one.start not in given], log)
 
-    def _wanting(self, survey: Survey) -> list[Hole]:
+    def _wanting(self, holes: Sequence[Hole]) -> list[Hole]:
         """Holes in which something is lost: not the unused rest of the last segment.
 
         That is one too where a unit of the store's own queues points into it: then the log was longer.
         """
-        pointed = frames_by_unit(self.store, survey.holes)
+        pointed = frames_by_unit(self.store, holes)
         return [
             hole
-            for number, hole in enumerate(survey.holes)
+            for number, hole in enumerate(holes)
             if hole.behind is not None or hole.reasons != {_UNUSED} or number in pointed
         ]
 
@@ -406,6 +406,18 @@ def _maybe_torn(survey: Survey) -> list[Hole]:
                 one.placed, one.before, one.start, one.before, reasons={"torn-properties"}
             )
     return list(found.values())
+
+
+def _joined(holes: Sequence[Hole]) -> list[Hole]:
+    """Those that follow each other as one: what lay there ended at other places."""
+    joined: list[Hole] = []
+    for one in holes:
+        last = joined[-1] if joined else None
+        if last is not None and last.end == one.start and last.placed is one.placed:
+            joined[-1] = replace(last, end=one.end, behind=one.behind, reasons=last.reasons | one.reasons)
+        else:
+            joined.append(one)
+    return joined
 
 
 def _by_start(*holes: Sequence[Hole]) -> list[Hole]:

@@ -63,4 +63,5 @@ def _reached(base: int, step: int, held: set[int], named: Collection[int]) -> li
 def _placed(base: int, size: int, named: Mapping[int, StoreFile | None]) -> PlacedSegment:
     file = named.get(base)
     path = f"commitlog/{base:020d}" if file is None else file.path
-    return PlacedSegment(base, size, path, file if file is not None and file.size else None)
+    below = file if file is not None and file.size else None
+    return PlacedSegment(base, size, path, below, foreign=below is not None)
