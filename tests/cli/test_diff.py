@@ -189,3 +189,14 @@ def test_garbage_ends_in_an_answer(pair, seed):
     assert summary["verdict"] in {"diverged", "a_ahead", "b_ahead"}
     assert all(start < end for _, start, end in ranges)
     assert [one[1] for one in ranges[1:]] == [one[2] for one in ranges[:-1]]
+
+
+@pytest.mark.timeout(30)
+def test_a_segment_with_a_far_number(pair):
+    """What lies between two files is no work, however far apart their names say they are."""
+    a, b, _ = pair
+    for root in (a, b):
+        (root / "commitlog" / f"{0:020d}").rename(root / "commitlog" / f"{1 << 62:020d}")
+    code, ranges, messages, _ = compared(a, b)
+    assert (code, messages) == (0, [])
+    assert {state for state, _, _ in ranges} == {"equal"}

@@ -83,8 +83,9 @@ class Blocks:
         at = start
         while at < end:
             one, other = self.a.locate(at), self.b.locate(at)
-            until = min(self._next(at, end), at + _TASK - at % _TASK)
+            until = self._next(at, end)
             if one is not None and other is not None:
+                until = min(until, at + _TASK - at % _TASK)
                 yield _Task(one[0], other[0], at, until)
             elif one is not None:
                 _append(self.only_a, (at, until))
