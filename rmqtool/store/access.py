@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.remote.source import Version
     from rmqtool.store.throttle import RateLimit
 
 Mode = Literal["auto", "map", "pread"]
@@ -144,10 +145,12 @@ def open_source(
     *,
     name: str | None = None,
     sparse: bool = False,
+    version: Version | None = None,
 ) -> ByteSource:
     """Opens a regular file for reading, or an address; `name` is used in messages instead of the path.
 
     sparse: there are holes in it, so that `auto` maps it only where reading them adds nothing to the file.
+    version: of an address, the one that was listed (`remote.source.open_remote`).
 
     Raises `UsageError` when there is no regular file of that name (`VanishedError` when there is nothing),
     `StoreIOError` when it may not be opened, or not mapped with `map`.
@@ -161,7 +164,7 @@ def open_source(
     if is_remote(location):
         from rmqtool.store.remote.source import open_remote
 
-        return open_remote(location, label)
+        return open_remote(location, label, version)
     held = lock.held_content(location)
     if held is not None:
         return MemorySource(held, label)

@@ -13,6 +13,7 @@ from rmqtool.store.names import INT_MAX, escape_name
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.kinds import FileKind
+    from rmqtool.store.remote.source import Version
 
 
 class NotCopiedError(StoreIOError):
@@ -32,6 +33,7 @@ class StoreFile:
     note: why the kind is unknown, or the state of a compaction file.
     absent: why it cannot be opened though the store has it: this is a copy without it (`store.partial`).
     regular: False for FIFOs, sockets, devices and links that are not followed; those are never opened.
+    version: of a remote file, which content of it was listed; None for a local one.
     """
 
     path: str
@@ -47,6 +49,7 @@ class StoreFile:
     note: str | None = None
     regular: bool = True
     absent: str | None = None
+    version: Version | None = None
 
     @property
     def absolute(self) -> Path:
@@ -75,7 +78,13 @@ class StoreFile:
         """
         if self.absent is not None:
             raise NotCopiedError(f"{self.display_path}: {self.absent}")
-        return open_source(self.location, mode, name=self.display_path, sparse=self.disk_bytes < self.size)
+        return open_source(
+            self.location,
+            mode,
+            name=self.display_path,
+            sparse=self.disk_bytes < self.size,
+            version=self.version,
+        )
 
 
 @dataclass(frozen=True, slots=True)

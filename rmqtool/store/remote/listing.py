@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,14 @@ from rmqtool.store.remote.address import (
     refused,
 )
 from rmqtool.store.remote.facts import known_files
+from rmqtool.store.remote.source import version_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from rmqtool.store.config import StoreConfig
+    from rmqtool.store.remote.source import Version
 
 _ROOTS = frozenset(
     {"commitlog", "consumequeue", "batchconsumequeue", "consumequeue_ext", "config", "index", "checkpoint"}
@@ -77,7 +79,7 @@ class _Entry:
 class RemoteTree:
     """Everything below an address, listed with one call of its file system.
 
-    strange: path → why the object there is no file. An object store has any text for a key; a file system
+    versions: location → which content of a file was listed. strange: path → why the object there is no file. An object store has any text for a key; a file system
     has neither the names "", "." and "..", nor a file where a directory is.
     """
 
@@ -85,6 +87,7 @@ class RemoteTree:
         refuse_ambiguous(address)
         self.address = address
         self.strange: dict[str, str] = {}
+        self.versions: dict[str, Version] = {}
         self._root = _Entry("", address, _Facts(stat.S_IFDIR, 0))
         system = file_system(address)
         try:
@@ -129,8 +132,10 @@ class RemoteTree:
     def _add(self, names: list[str], facts: dict[str, Any], number: int) -> None:
         here = self._directory(names[:-1], number)
         reported = _Facts(stat.S_IFREG, number, int(facts.get("size") or 0), _nanoseconds(facts))
-        here.below[names[-1]] = _Entry(names[-1], f"{here.path}/{names[-1]}", reported)
-        known_files.put(f"{here.path}/{names[-1]}", facts)
+        location = f"{here.path}/{names[-1]}"
+        here.below[names[-1]] = _Entry(names[-1], location, reported)
+        self.versions[location] = version_of(facts)
+        known_files.put(location, facts)
 
     @property
     def names(self) -> dict[str, bool]:
@@ -183,6 +188,7 @@ def open_remote_store(place: str | os.PathLike[str], config: StoreConfig | None 
     inventory = Inventory()
     parts = (scope,) if scope else ()
     Walker(root, inventory, scan=tree.scan).walk(address, parts, parts)
+    inventory.files = [replace(file, version=tree.versions.get(file.location)) for file in inventory.files]
     for path, reason in tree.strange.items():
         place = "/".join((*parts, path))
         inventory.notes.append(f"{place}: {reason}")

@@ -29,6 +29,8 @@ _VERSIONS = ("ETag", "etag", "LastModified", "mtime", "updated", "created")
 """by which file systems tell one content of a file from the next"""
 
 
+Version: TypeAlias = "tuple[tuple[str, Any], ...]"
+"""(name, value) of marks, size among them"""
 _Key: TypeAlias = "tuple[str, str, int]"
 
 
@@ -60,7 +62,7 @@ _cache = _Cache()
 
 
 class _ReplacedError(Exception):
-    """The far side has another version of the file now."""
+    """The far side has another version of the file now, or none. Its text says which."""
 
 
 class RemoteSource(SourceBase):
@@ -83,8 +85,8 @@ class RemoteSource(SourceBase):
         done = 0
         try:
             blocks = self._blocks(offset, wanted)
-        except _ReplacedError:
-            reason = "the file was replaced while it was read"
+        except _ReplacedError as error:
+            reason = f"the file was {error} while it was read"
             raise UnreadableError(self._name, offset, wanted, reason) from None
         for at, block in blocks:
             start = offset + done - at
@@ -118,7 +120,7 @@ class RemoteSource(SourceBase):
         try:
             data: bytes = self._system.cat_file(self._address, start=start, end=end)
         except FileNotFoundError as error:
-            raise VanishedError(f"{self._name}: no such file or directory") from error
+            raise _ReplacedError("removed") from error
         except failures() as error:
             self._refuse_another_version()
             raise refused(self._name, error) from error
@@ -136,8 +138,12 @@ class RemoteSource(SourceBase):
 
         Asked after each fetch, so that the cache holds under a version what was fetched while it was there.
         """
-        if not _same_version(self._facts, _facts_of(self._system, self._address, self._name)):
-            raise _ReplacedError
+        try:
+            facts = _facts_of(self._system, self._address, self._name)
+        except VanishedError as error:
+            raise _ReplacedError("removed") from error
+        if not _same_version(self._facts, facts):
+            raise _ReplacedError("replaced")
 
 
 def _same_version(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -159,11 +165,22 @@ def _facts_of(system: Any, address: str, name: str) -> dict[str, Any]:
     return facts
 
 
-def open_remote(place: str | os.PathLike[str], name: str | None = None) -> RemoteSource:
-    """Opens the file at an address; raises `VanishedError`, `StoreIOError`."""
+def version_of(facts: dict[str, Any]) -> Version:
+    """What of that which a file system says of a file tells one content of it from the next."""
+    return tuple((one, facts[one]) for one in ("size", *_VERSIONS) if one in facts)
+
+
+def open_remote(
+    place: str | os.PathLike[str], name: str | None = None, version: Version | None = None
+) -> RemoteSource:
+    """Opens the file at an address; raises `VanishedError`, `StoreIOError`.
+
+    version: the one that was listed, and is read or none, however long ago and by whomever it was listed.
+    Without it the one that is there now.
+    """
     address = address_of(place)
     system = file_system(address)
-    facts = known_files.get(address)
+    facts = known_files.get(address) if version is None else dict(version)
     if facts is None:
         facts = _facts_of(system, address, name or address)
     return RemoteSource(system, address, facts, name or address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import fsspec
@@ -17,6 +18,7 @@ from rmqtool.store.live import is_live
 from rmqtool.store.modes import readers_of
 from rmqtool.store.remote import source as remote_source
 from rmqtool.store.remote.address import address_of, is_remote, refused
+from rmqtool.store.remote.facts import KnownFiles
 from rmqtool.store.remote.listing import open_remote_store
 from tests.helpers import held
 
@@ -128,6 +130,39 @@ def test_a_store_whose_segment_is_replaced_is_not_complete(
     fsspec.filesystem("memory").pipe_file(f"{address}/{first.path}", b"x" * 100)
     findings = reported(store)
     assert any("replaced" in one["message"] and one["path"] == first.path for one in findings), findings
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("change", ["gone", "empty", "shorter", "longer"])
+@pytest.mark.parametrize("which", ["commitlog first", "commitlog last", "consumequeue last", "index last"])
+def test_what_was_listed_is_read_or_none(
+    golden: Callable[[str], fixtures.Golden],
+    far: Callable[[Path], str],
+    monkeypatch: pytest.MonkeyPatch,
+    which: str,
+    change: str,
+    known: bool,
+) -> None:
+    """However long ago that was, and by another process (`known`: by this one, lately)."""
+    address, memory = far(golden("v498-basic").path), fsspec.filesystem("memory")
+    store = pickle.loads(pickle.dumps(open_remote_store(address)))
+    kind, place = which.split()
+    path = [one.path for one in store.files if one.path.startswith(f"{kind}/")][0 if place == "first" else -1]
+    usual = memory.cat_file(f"{address}/{path}")
+    if change == "gone":
+        memory.rm_file(f"{address}/{path}")
+    else:
+        content = {"empty": b"", "shorter": usual[:-1], "longer": usual * 2}[change]
+        memory.pipe_file(f"{address}/{path}", content)
+    if not known:
+        monkeypatch.setattr(remote_source, "known_files", KnownFiles())
+    run = Verification(store, ReadOptions.of(store))
+    lost = [one for one in run.findings() if one.code in {"DIR-UNREADABLE", "IDX-UNREADABLE"}]
+    assert [one.path for one in lost] == [path]
+    word = "removed" if change == "gone" else "replaced"
+    assert f"the file was {word} while it was read" in lost[0].message
+    summary = run.summary()
+    assert (summary["complete"], summary["incomplete_reason"]) == (False, "unreadable")
 
 
 def test_addresses() -> None:
