@@ -6,11 +6,12 @@ touches them is then taken out of its events and reported by name.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.scan.events import End, Gap, Records, Tail, Unreadable
+from rmqtool.scan.events import End, Gap, Records, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import Field, Stop
 from rmqtool.store.patched import ZeroFilledSource
 
@@ -106,10 +107,24 @@ class Readable:
             yield Gap(at, end - at, Stop.TORN, 0, 0)
 
     def _rest(self, event: Gap | Tail) -> Iterator[Event]:
-        """A gap next to unreadable bytes may be their work; a tail is what it is, as far as it was read."""
+        """A gap or garbage next to unreadable bytes may be their work; zeros are what they are, as far as read."""
         end = event.position + event.length
-        if isinstance(event, Gap) and self._touching(event.position, end):
+        if not self._touching(event.position, end):
+            yield from self._ranges(event.position)
+            yield event
+        elif isinstance(event, Gap) or event.content is TailContent.GARBAGE:
             yield from self._cut(event.position, end)
-            return
-        yield from self._ranges(event.position)
-        yield event
+        else:
+            yield from self._tail(event, end)
+
+    def _tail(self, tail: Tail, end: int) -> Iterator[Event]:
+        """A tail around unreadable bytes, in which records may lie that nobody sees."""
+        at = tail.position
+        for bad in self._touching(at, end):
+            if bad.start > at:
+                yield replace(tail, position=at, length=bad.start - at)
+                tail = replace(tail, records=0)
+            yield from self._ranges(min(bad.end, end))
+            at = bad.end
+        if at < end:
+            yield replace(tail, position=at, length=end - at)

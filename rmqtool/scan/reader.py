@@ -263,7 +263,8 @@ class LogReader(Generic[Made]):
             while waiting:
                 one = waiting.popleft()
                 if isinstance(one, Records):
-                    run, rest = _divided(one, stop)
+                    # behind the last cut all is read, also what a file has gained since it was listed
+                    run, rest = _divided(one, stop) if stop < segment.size else (one, None)
                     of_run = made(run)
                     if source.had_fault():  # zeros in the place of bytes; from here on the source copies
                         made = self.made(segment)

@@ -90,6 +90,8 @@ BAD: list[dict[int, Any]] = [
     {1: range(10, 250)},
     {1: range(256)},
     {0: [255]},
+    {2: range(5, 256)},  # the log ends there, or goes on where nobody can read
+    {2: range(256)},
 ]
 
 
@@ -215,6 +217,22 @@ def test_files_removed_after_they_were_listed(made: tuple[Path, logs.LogFacts], 
     if name == "commitlog":
         last = (SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT
         assert run.covered.records == len(records_outside(facts, [last]))
+
+
+@pytest.mark.parametrize("listed", [0, 5_000, SEGMENT - 1])
+def test_a_segment_that_grew_after_it_was_listed(made: tuple[Path, logs.LogFacts], listed: int) -> None:
+    """As the files of a store do that is just being copied here."""
+    root, facts = made
+    path = root / "commitlog" / f"{SEGMENT:020d}"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:listed])
+    store = Store.open(root)
+    path.write_bytes(whole)
+    run = Verification(store, ReadOptions.of(store))
+    codes = {one.code for one in serious(list(run.findings()))}
+    assert codes & {"DIR-SIZE", "DIR-EMPTY-FILE"}, codes
+    lost = (SEGMENT, 2 * SEGMENT) if not listed else (0, 0)
+    assert run.covered.records == len(records_outside(facts, [lost]))
 
 
 def test_a_segment_cut_in_mid_verification(
