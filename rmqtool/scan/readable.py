@@ -107,7 +107,7 @@ class Readable:
             yield Gap(at, end - at, Stop.TORN, 0, 0)
 
     def _rest(self, event: Gap | Tail) -> Iterator[Event]:
-        """A gap or garbage next to unreadable bytes may be their work; zeros are what they are, as far as read."""
+        """A gap or garbage next to unreadable bytes may be their work; other tails are what was read."""
         end = event.position + event.length
         if not self._touching(event.position, end):
             yield from self._ranges(event.position)

@@ -79,8 +79,9 @@ class _Entry:
 class RemoteTree:
     """Everything below an address, listed with one call of its file system.
 
-    versions: location → which content of a file was listed. strange: path → why the object there is no file. An object store has any text for a key; a file system
-    has neither the names "", "." and "..", nor a file where a directory is.
+    versions: location → which content of a file was listed. strange: path → why the object there is no file:
+    an object store has any text for a key; a file system has neither the names "", "." and "..", nor a file
+    where a directory is.
     """
 
     def __init__(self, address: str) -> None:
