@@ -377,7 +377,8 @@ class _Scan:
             if not taken:
                 answer.status = GetMessageStatus.MESSAGE_WAS_REMOVING
             self.removed_until = log.file_behind(physical_offset)
-            self.damaged = size != PRE_BLANK_SIZE and physical_offset >= log.low
+            filler = (physical_offset, size) == (0, PRE_BLANK_SIZE)  # `ConsumeQueue#fillPreBlank`
+            self.damaged = not filler and physical_offset >= log.low
             self.skip(slot)
             return False
         self.removed_until = None

@@ -28,6 +28,12 @@ def _far(store: HandmadeStore) -> None:
     store.patch(path, position, struct.pack(">q", 1 << 40))
 
 
+def _long(store: HandmadeStore) -> None:
+    """The size of the units in front of a queue's first message, on a unit that leads to a message."""
+    path, position = store.of("Orders")[5].unit or ("", 0)
+    store.patch(path, position + 8, struct.pack(">i", (1 << 31) - 1))
+
+
 def _foreign(store: HandmadeStore) -> None:
     other, (path, position) = store.of("Payments")[3], store.of("Orders")[5].unit or ("", 0)
     store.patch(path, position, struct.pack(">qi", other.offset, other.size))
@@ -64,3 +70,11 @@ def test_what_is_passed_over_is_said(tmp_path: Path, name: str) -> None:
     assert any(words in row["error"] for row in summary["not_covered"])
     if name != "far":
         assert rmq("query-time", tmp_path, "Orders", 0, 0).exit_code == 3
+
+
+def test_a_unit_with_the_size_of_those_in_front(tmp_path: Path) -> None:
+    _long(healthy_store().write(tmp_path))
+    result = rmq("query-offset", tmp_path, "Orders", 0, "min", "-n", 100, "--format", "ndjson")
+    summary = result.rows[-1]
+    assert (result.exit_code, summary["messages"], summary["incomplete_reason"]) == (3, 46, "damage")
+    assert "entries from queue offset 5 on lead to no record" in str(summary["not_covered"])
