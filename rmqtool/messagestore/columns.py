@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,11 @@ from formats.commitlog import TOPIC_LENGTH, record_size
 from formats.crc_trailer import TRAILER_SIZE
 from formats.primitives import sizeof
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, INNER_NUM, KEYS, TAGS, UNIQ_KEY
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Ack, IllegalMessageError, Message, PutStatus
+from rmqtool.messagestore.records import is_integer
 from rmqtool.scan.fields import ROW_WIDTH, Field, Refused, TopicColumn
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ _OFFSETS = {
     pa.large_binary(): np.int64,
 }
 """how the offsets of values are stored, by their type"""
-_KEYS = pa.list_(pa.string())
+_KEYS, _MAP = pa.list_(pa.string()), pa.map_(pa.string(), pa.string())
 ANSWER = pa.schema(
     {
         "status": pa.string(),
@@ -73,6 +75,7 @@ _STATUS = {
     Refused.PROPERTIES_SIZE: PutStatus.PROPERTIES_SIZE_EXCEEDED,
 }
 _INT = 1 << 31
+_NOTHING = type(None)
 _FEW = 1 << 13
 """queues up to which marking them costs less than sorting"""
 _TAKES_NOTHING = (0, 0, 0, 0, -1, 0)
@@ -107,6 +110,20 @@ def check_columns(table: pa.Table) -> None:
     missing = [name for name in ("topic", "body") if name not in table.column_names]
     if missing:
         raise UsageError(f"messages need a column {missing[0]}")
+
+
+def singly(part: pa.RecordBatch, *, further: bool) -> bool:
+    """Whether some of these messages are more than columns can say. further: queues that properties name.
+
+    A born time below 0 stands for that of the append in columns; of properties of delayed messages, brokers
+    demand numbers. Raises `UsageError`.
+    """
+    names = part.schema.names
+    if "born_timestamp" in names and _lowest(_column(part, "born_timestamp")) < 0:
+        return True
+    if "properties" not in names:
+        return False
+    return further or bool(pc.any(pc.equal(_column(part, "topic"), SCHEDULE_TOPIC.encode())).as_py())
 
 
 def batch_of(
@@ -188,8 +205,9 @@ def messages_of(part: pa.RecordBatch) -> list[Message]:
     if None in found["topic"] or None in found["body"]:
         raise UsageError("columns topic and body: have a null")
     _ints(part, "flag")
-    keys = part["keys"].to_pylist() if "keys" in part.schema.names else [None] * part.num_rows
-    maps = part["properties"]
+    none = [None] * part.num_rows
+    keys = part["keys"].to_pylist() if "keys" in part.schema.names else none
+    maps = part["properties"] if "properties" in part.schema.names else pa.array(none, _MAP)
     _further(maps)
     return [
         Message(
@@ -208,7 +226,7 @@ def messages_of(part: pa.RecordBatch) -> list[Message]:
             found["body"],
             keys,
             maps.to_pylist(),
-            *(found.get(name, [None] * part.num_rows) for name in _SINGLE),
+            *(found.get(name, none) for name in _SINGLE),
             strict=True,
         )
     ]
@@ -231,23 +249,30 @@ def part_of(given: list[Message]) -> pa.RecordBatch | None:
     try:
         if str in set(map(type, bodies)) or any(type(one) is not str for one in set(topics)):
             return None
-        born = pa.array([one.born_timestamp for one in given], pa.int64())
+        born = _whole([one.born_timestamp for one in given], pa.int64())
         if _lowest(born) < 0:  # which stands for the time of the append in columns
             return None
         return pa.RecordBatch.from_pydict(
             {
                 "topic": pa.array(topics, pa.string()),
                 "body": pa.array(bodies, pa.large_binary()),
-                "queue_id": pa.array([one.queue_id for one in given], pa.int64()),
+                "queue_id": _whole([one.queue_id for one in given], pa.int64()),
                 "tags": pa.array([one.tags for one in given], pa.string()),
                 "keys": pa.array([" ".join(one.keys) for one in given], pa.string()),
                 "uniq_key": pa.array([one.uniq_key for one in given], pa.string()),
-                "flag": pa.array([one.flag for one in given], pa.int32()),
+                "flag": _whole([one.flag for one in given], pa.int32()),
                 "born_timestamp": born,
             }
         )
     except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
         return None
+
+
+def _whole(numbers: list[Any], kind: pa.DataType) -> pa.Array:
+    """Raises `TypeError` where one is not whole, of which Arrow takes what is in front of the point."""
+    if not all(one is _NOTHING or is_integer(one) for one in set(map(type, numbers))):
+        raise TypeError
+    return pa.array(numbers, kind)
 
 
 def acks_of(given: list[Message], batch: Batch, physical: Ints, status: PutStatus, host: Host) -> list[Ack]:

@@ -19,6 +19,7 @@ from formats.java import java_utf8_decode
 from formats.primitives import offset_of
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, without
 from formats.replay import ENTRY_HEAD_SIZE
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import Stopped
 from rmqtool.messagestore.messages import (
@@ -54,8 +55,8 @@ _STORE_V6 = int(SysFlag.STOREHOST_V6)
 _V6 = 16
 _BORN_HOST = offset_of(HEADERS[False, False], "born_host")
 _SEAL = np.frombuffer(f"{CRC32}\x01".encode(), np.uint8)
-_INNER = b"INNER_"
-"""begins the properties by which a record feeds further queues"""
+_JUDGED = b"INNER_", SCHEDULE_TOPIC.encode()
+"""what records have that feed further queues, or whose properties must be numbers"""
 
 
 class Why(NamedTuple):
@@ -154,7 +155,11 @@ class Loader:
     def _by_itself(self, rows: Ints, window: Bytes) -> bool:
         """Whether some of these records need more than new offsets and times."""
         odd = rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH | SysFlag.TRANSACTION_MASK) != 0
-        return self._maker.trailer or bool(odd.any()) or _INNER in window.tobytes()
+        odd |= rows[:, Field.BORN_TIMESTAMP] < 0  # which stands for the time of the append in columns
+        if self._maker.trailer or bool(odd.any()):
+            return True
+        data = window.tobytes()
+        return any(name in data for name in _JUDGED)
 
     def _put_columns(
         self,

@@ -30,6 +30,7 @@ from formats.crc_trailer import reserve
 from formats.java import java_parse_int, java_utf8_encode, utf16_length
 from formats.message_id import UniqueClientId
 from formats.properties import (
+    DELAY,
     INNER_BASE,
     INNER_MULTI_DISPATCH,
     INNER_MULTI_QUEUE_OFFSET,
@@ -41,6 +42,8 @@ from formats.properties import (
     decode,
 )
 from formats.system_topics import RETRY_PREFIX
+from formats.tags_code import SCHEDULE_TOPIC
+from rmqtool.broker.record_check import lacks_number
 from rmqtool.messagestore.further_queues import FurtherQueues
 from rmqtool.messagestore.messages import AppendContext, IllegalMessageError, PutStatus
 from rmqtool.scan.crc import crc32
@@ -309,6 +312,18 @@ class RecordMaker:
         record = self.prepare(whole, context)._replace(waits=parts[0][4])
         return record, [key for _, _, _, key, _ in parts]
 
+    def refuse_numbers(self, topic: str, raw: bytes, *, based: bool = False) -> None:
+        """Refuses stored properties for which brokers take a record for broken, and with it all behind it.
+
+        based: it gets `INNER_BASE`. Raises `IllegalMessageError`.
+        """
+        known = decode(raw)
+        if based:
+            known[INNER_BASE] = "0"
+        if lacks_number(java_utf8_encode(topic), known, inner_batches=self._of_5):
+            given = [f"{name}={known[name]!r}" for name in (DELAY, INNER_NUM, INNER_BASE) if name in known]
+            raise _illegal(f"not a number: {', '.join(given)}")
+
     def _refuse_size(self, properties: int, flag: int) -> None:
         if properties > MAX_PROPERTIES_LENGTH:
             raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, f"{properties} bytes of properties")
@@ -369,6 +384,8 @@ class RecordMaker:
         late, count = None, 1
         if (self.further.on or context.sys_flag) and not batched:
             late, count = self._late(message, context, topic, raw)
+        if message.topic == SCHEDULE_TOPIC or context.properties is not None:
+            self.refuse_numbers(message.topic, raw, based=late is not None and late.based)
         if self.trailer:
             raw = reserve(raw)
         length = len(raw)

@@ -233,16 +233,17 @@ class Writer:
             batch_of,
             check_columns,
             messages_of,
+            singly,
             table_of,
         )
 
         check_columns(table)
-        if self._maker.further.on and "properties" in table.column_names:
-            parts = table.to_batches(AT_ONCE)
+        parts = table.to_batches(AT_ONCE)
+        if any(singly(part, further=self._maker.further.on) for part in parts):
             acks = [self._put_list(messages_of(part), began) for part in parts]
             return pa.Table.from_batches([table_of(one) for one in acks], ANSWER)
         done: list[tuple[Any, Any, str]] = []
-        for part in table.to_batches(AT_ONCE):
+        for part in parts:
             batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
             physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which)
             done.append((batch, physical, failed.value))

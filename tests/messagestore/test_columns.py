@@ -10,6 +10,8 @@ import pytest
 from rmqtool import Message
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Ack, PutStatus
+from rmqtool.store.access import open_source
+from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, open_small
 
 if TYPE_CHECKING:
@@ -117,6 +119,10 @@ def test_a_list_of_plain_messages_is_the_same_bytes(tmp_path: Path, release: str
         Message("T", b"", flag=1 << 40),
         Message("\ud800", b""),
         Message("T", b"", properties={"a": "b\x02"}),
+        Message("SCHEDULE_TOPIC_XXXX", b"", properties={"DELAY": "abc"}),
+        Message("T", b"", queue_id=1.5),  # type: ignore[arg-type]
+        Message("T", b"", flag=1.5),  # type: ignore[arg-type]
+        Message("T", b"", born_timestamp=1e12),  # type: ignore[arg-type]
     ],
     ids=lambda one: repr(one)[8:60],
 )
@@ -129,12 +135,27 @@ def test_an_odd_message_is_answered_as_by_itself(tmp_path: Path, odd: Message) -
         place = {"queue_id", "queue_offset", "physical_offset", "uniq_key"}
         assert [one.status for one in acks[:20] + acks[21:]] == [PutStatus.PUT_OK] * 40
         assert without(acks[20], place) == without(alone, place)
-        if odd.flag == 0 and odd.topic != "\ud800":
+        numbers = {type(one) for one in (odd.queue_id, odd.flag, odd.born_timestamp)}
+        if odd.flag == 0 and odd.topic != "\ud800" and float not in numbers:
             row = {"topic": odd.topic, "body": odd.body, "tags": odd.tags, "keys": list(odd.keys)}
             row |= {"uniq_key": odd.uniq_key, "queue_id": odd.queue_id}
             row["properties"] = list((odd.properties or {}).items())
             answer = store.put_many(pa.Table.from_pylist([row], SCHEMA))
             assert answer["status"].to_pylist() == [alone.status]
+
+
+def test_a_born_time_in_front_of_1970_stays(tmp_path: Path) -> None:
+    """Columns say with a time below 0 that it is that of the append."""
+    born = [-1, None, -(1 << 63), 5]
+    table = {"topic": ["T"] * 4, "body": [b""] * 4, "queue_id": [0] * 4, "born_timestamp": born}
+    with open_small(tmp_path / "from", clock=lambda: 77) as store:
+        assert store.put_many(pa.table(table))["status"].to_pylist() == [PutStatus.PUT_OK] * 4
+        assert store.get_table("T", 0)["born_timestamp"].to_pylist() == [-1, 77, -(1 << 63), 5]
+    target = tmp_path / "some.replay"
+    assert rmq("export", tmp_path / "from", "--to", target).exit_code == 0
+    with open_small(tmp_path / "to") as store:
+        assert list(store.loader().load(open_source(target, "pread"))) == [[], []]
+        assert store.get_table("T", 0)["born_timestamp"].to_pylist() == [-1, 77, -(1 << 63), 5]
 
 
 def without(ack: Ack, names: set[str]) -> dict[str, Any]:
