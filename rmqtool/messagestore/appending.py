@@ -19,6 +19,7 @@ from rmqtool.broker.encoder import encode_record
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
 from rmqtool.scan.fields import Field
+from rmqtool.store.access import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -254,7 +255,7 @@ class Appender:
             return self.log.place_for(size)
         except (OSError, StoreIOError) as error:
             self.entered = 0.0
-            raise NotAppendedError(PutStatus.CREATE_MAPPED_FILE_FAILED, str(error)) from error
+            raise NotAppendedError(PutStatus.CREATE_MAPPED_FILE_FAILED, in_words(error)) from error
 
     def _encoded(self, record: Prepared, queue_id: int, slot: int, physical: int, now: int) -> bytes:
         try:
@@ -286,5 +287,6 @@ class Appender:
             self.log.append(file, data)
         except OSError as error:
             self.entered = 0.0
-            raise NotAppendedError(PutStatus.UNKNOWN_ERROR, str(error)) from error
+            why = f"{file.path}: {error.strerror}"
+            raise NotAppendedError(PutStatus.UNKNOWN_ERROR, why) from error
         self.log.last_timestamp = now

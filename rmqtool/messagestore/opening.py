@@ -58,6 +58,8 @@ Recovery = Literal["refuse", "broker"]
 _TORN_SEGMENTS = 2
 """a torn tail lies in the last so many"""
 _SHOWN = 3
+_NOTHING = frozenset({FileKind.LOCK, FileKind.UNKNOWN})
+"""files of a directory that is not a store yet"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Opened:
     index: Index | None
     held: Held
     places: LogPlaces
+    new: bool
+    """it had no files"""
 
 
 def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> Path:
@@ -122,6 +126,7 @@ def start_store(
     refuse_partial(store)
     _refuse_foreign(store)
     places.check(store)
+    new = not store.segments and all(file.kind in _NOTHING for file in store.files)
     store = held_store(store, places.at)
     version = release or _release_of(store)
     foreseen = refuse_loss(store, version, recovery)
@@ -147,7 +152,7 @@ def start_store(
     except RefusedError as error:
         where = f" ({escape_name(error.refusal.path)})" if error.refusal.path else ""
         raise UnfitStoreError(f"a broker {version} does not start: {error}{where}") from error
-    return Opened(store, version, start, files, index, held, places)
+    return Opened(store, version, start, files, index, held, places, new)
 
 
 def _refuse_foreign(store: Store) -> None:

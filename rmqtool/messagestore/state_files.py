@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, Lock
 from rmqtool.errors import StoreIOError
 from rmqtool.store.config_text import config_text
+from rmqtool.store.consumer_offsets import OFFSETS
 from rmqtool.store.writing import (
     Folder,
     Owner,
@@ -45,11 +47,16 @@ class StateFiles:
         except OSError as error:
             raise StoreIOError(f"lock: {error.strerror}") from error
 
-    def begin(self) -> None:
+    def begin(self, *, new: bool) -> None:
         """`abort` says from now on that the store is in use.
 
         5.x leaves an `abort.bak`, by which the release of an empty store is known (`MixAll#string2File`).
+        new: it has nothing yet and gets what a broker writes, groups or not; later, that it is missing tells
+        that it was lost.
         """
+        if new:
+            stamp = {"counter": 0, "stateVersion": 0, "timestamp": time.time_ns() // 1_000_000}
+            self.table(OFFSETS, ({"dataVersion": stamp} if self._of_5 else {}) | {"offsetTable": {}})
         if self._of_5 and not self._held.folder.has("abort.bak"):
             self._put("abort.bak", b"")
         if not self._held.folder.has("abort"):

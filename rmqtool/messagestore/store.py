@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from rmqtool.broker.offset_by_time import Boundary
@@ -50,10 +51,10 @@ from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.statistics import Statistics
 from rmqtool.messagestore.threads import Threads
 from rmqtool.messagestore.topics import Topics
+from rmqtool.messagestore.undrained import undrained
 from rmqtool.messagestore.writing import Writer
-from rmqtool.query.groups import unconsumed_queues
 from rmqtool.scan.table import DEFAULT_COLUMNS
-from rmqtool.store.layout import Store
+from rmqtool.store.access import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -100,7 +101,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             create=settings.create_topics,
             queues=settings.default_queues,
             typed=start.traits.typed_queues,
-            undrained=self._undrained,
+            undrained=partial(undrained, self.root, config, self.queues, self.offsets),
             demand_open=self._demand_open,
             kept=kept,
         )
@@ -123,6 +124,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         offsets = {key: queue.max_offset for key, queue in start.queues.items()}
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
+        self.topics.check_name = maker.topic
         appender = Appender(self._log, offsets, kernels, maker, clock=clock)
         memory = self._memory = MemoryLog(
             settings.memory_bytes,
@@ -202,7 +204,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         for one in (units, self._mapped_pulls, self._keys, reader):
             stack.callback(one.close)
         self._state.mark_lock()
-        self._state.begin()
+        self._state.begin(new=opened.new)
         self._background = Background(
             settings,
             opened,
@@ -521,23 +523,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "brokerRole=SLAVE takes no messages")
         if self._writer.busy:
             return IllegalMessageError(PutStatus.OS_PAGE_CACHE_BUSY, "a put has not ended for too long")
-        error: Exception | None = self._flusher.error or self._dispatching.error
-        if error is None:
-            error = self._background.error
+        error = self._flusher.error or self._dispatching.error or self._background.error
         if error is None and self._expiry.full:
             return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "the disk is full")
         if error is None:
             return None
-        return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"the store is not writeable: {error}")
-
-    def _undrained(self, topic: str, queues: range) -> list[int]:
-        """Which of these queues of a topic hold messages that were not consumed."""
-        going = {
-            number: self.offsets(topic, number)
-            for of, number in self.queues()
-            if of == topic and number in queues
-        }
-        return unconsumed_queues(Store.open(self.root, config=self.config), topic, going)
+        return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"not writeable: {in_words(error)}")
 
     def _demand_open(self) -> None:
         if self._why_closed is not None:
@@ -582,7 +573,8 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             flushed = self._threads.end()
             self._kept.save(self.topics.memory, self._memory.offsets)
             if not flushed:
-                raise StoreIOError(f"{self.root}: what was put last may be lost: {self._flusher.error}")
+                why = in_words(self._flusher.error)
+                raise StoreIOError(f"{self.root}: what was put last may be lost: {why}")
             if self._cleared() and not self._dispatching.behind:
                 self._state.end()
 

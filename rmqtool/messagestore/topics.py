@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.system_topics import is_system_topic
 from rmqtool.errors import UsageError
+from rmqtool.messagestore.messages import IllegalMessageError
 from rmqtool.store.config import INT_MAX
 from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.names import escape_name, names_directory
@@ -64,6 +65,8 @@ class Topics:
         self._kept = kept
         self.on_delete: Callable[[str], object] | None = None
         """called with the name of a topic that is gone"""
+        self.check_name: Callable[[str], object] = str
+        """raises `IllegalMessageError` for the name of a topic that no message can go to"""
         self.memory = _in_memory(self._all)
         """names of those whose messages are kept in memory only"""
 
@@ -102,6 +105,11 @@ class Topics:
         self._demand_open()
         if not names_directory(name):
             raise UsageError(f"{escape_name(name)}: a topic can have no such name")
+        if name not in self._all and not is_system_topic(name):
+            try:
+                self.check_name(name)
+            except IllegalMessageError as error:
+                raise UsageError(f"{escape_name(name)}: {error}") from error
         if perm is not None and perm not in _PERMISSIONS:
             raise UsageError(f"perm is {perm}, not 2, 4 or 6")
         numbers = [one for one in (read_queues, write_queues) if one is not None]

@@ -9,11 +9,12 @@ from rmqtool.errors import StoreIOError
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of
-from rmqtool.repair.in_place import in_words, same_inputs
+from rmqtool.repair.in_place import same_inputs
 from rmqtool.repair.output import Output
 from rmqtool.repair.places import InCopy, InStore
 from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.repair.to_copy import check_output
+from rmqtool.store.access import in_words
 from rmqtool.store.holding import refuse_if_held
 from rmqtool.store.modes import readers_of
 from rmqtool.store.writing import way_to

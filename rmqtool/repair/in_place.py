@@ -21,6 +21,7 @@ from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remo
 from rmqtool.repair.places import InStore, Roots, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.room import demand_room, written_bytes
+from rmqtool.store.access import in_words
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import open_for_writing
@@ -278,14 +279,6 @@ def _after(entry: Entry) -> After:
         digests = tuple(sha256_of_file(entry.location, one.position, one.after) for one in entry.pieces)
         return After(facts=facts, pieces=digests)
     return After(facts=facts, sha256=sha256_of_file(entry.location) if facts.kind == "file" else None)
-
-
-def in_words(error: BaseException) -> str:
-    """An error of the operating system with its path, any other as it says itself."""
-    if not isinstance(error, OSError):
-        return str(error)
-    where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
-    return f"{where}{error.strerror}"
 
 
 def how_it_stands(store: Store, backup: str) -> str:

@@ -11,7 +11,7 @@ from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.in_place import in_words, refuse_blocked
+from rmqtool.repair.in_place import refuse_blocked
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.output import Output
 from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
@@ -19,6 +19,7 @@ from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import Evidence
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, set_directory_facts, tree_of
+from rmqtool.store.access import in_words
 from rmqtool.store.holding import refuse_if_held
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name, unescape_name

@@ -12,11 +12,12 @@ from rmqtool.repair.backup import file_path, piece_path, write_state
 from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import facts_of
-from rmqtool.repair.in_place import begin_marker, end_marker, in_words
+from rmqtool.repair.in_place import begin_marker, end_marker
 from rmqtool.repair.journal import Phase, State
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.undo_apply import UndoApply
 from rmqtool.repair.undo_plan import Judge, Way, with_hindered
+from rmqtool.store.access import in_words
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:

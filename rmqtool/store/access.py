@@ -13,6 +13,7 @@ from rmqtool.errors import RmqtoolError, StoreIOError, UsageError, VanishedError
 from rmqtool.store import lock
 from rmqtool.store.bytes import MemorySource, PreadSource
 from rmqtool.store.mapped import MappedSource
+from rmqtool.store.names import escape_name
 from rmqtool.store.remote.address import is_remote
 
 if TYPE_CHECKING:
@@ -113,6 +114,14 @@ def refused(error: OSError, shown: str) -> RmqtoolError:
         return UsageError(f"{shown}: a part of the path is not a directory")
     kind = UsageError if error.errno in (errno.ELOOP, errno.ENAMETOOLONG) else StoreIOError
     return kind(f"{shown}: {error.strerror}")
+
+
+def in_words(error: BaseException | None) -> str:
+    """An error of the operating system with its path and without its number, any other as it says itself."""
+    if not isinstance(error, OSError):
+        return str(error)
+    where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{where}{error.strerror}"
 
 
 def describe_mode(mode: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures import broker_conf, damage_case
 from fixtures.stores import HandmadeStore
+from rmqtool import Message, MessageStore
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -215,3 +216,18 @@ def test_the_headline_says_that_offsets_are_missing(fresh_golden, name, what):
         (root / "config" / one).unlink()
     headline = " ".join(rmq("doctor", root).stdout.split("\n\n")[0].split())
     assert f"{what} (config/{name}) are missing already" in headline
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_offsets_of_a_new_store_are_not_missing_until_they_are_deleted(tmp_path, release):
+    root, offsets = tmp_path / "store", tmp_path / "store" / "config" / "consumerOffset.json"
+
+    def missing() -> bool:
+        with MessageStore.open(root, create=True, release=release) as store:
+            store.put(Message("T", b"x"))
+        return "DR-OFFSETS-UNKNOWN" in rmq("doctor", root, "--json", "--as-version", release).stdout
+
+    assert not missing()
+    offsets.unlink()
+    assert missing()
+    assert missing()  # an open in between makes none: nobody would be told any more

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from rmqtool import Message
-from rmqtool.errors import RmqtoolError
+from rmqtool.errors import RmqtoolError, StoreIOError
 from rmqtool.messagestore.messages import Ack, PutStatus
-from tests.disks import fails_where, replace
+from tests.disks import fails_where, refuse, replace
 from tests.helpers import rmq
 from tests.messagestore.helpers import open_small
 
@@ -170,6 +170,8 @@ def test_only_what_was_written_before_is_acknowledged(
         assert {(one["status"], one["physical_offset"]) for one in acks[len(stored) :]} == {
             (PutStatus.UNKNOWN_ERROR, -1)
         }
+        if not as_table:
+            assert acks[-1]["message"] == f"commitlog/{0:020d}: Input/output error"
         assert store.put(given[0]).queue_offset == len(stored)
 
 
@@ -202,6 +204,29 @@ def test_nothing_comes_back_of_a_write_that_failed(
     store.close()
     with open_small(tmp_path / "killed", mappedFileSizeCommitLog=1 << 20) as store:
         assert [store.offsets("T", number) for number in range(2)] == [(0, 1), (0, 1)]
+
+
+def test_what_the_system_said_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, said = tmp_path / "store", "No space left on device"
+    store = open_small(root, flushDiskType="SYNC_FLUSH", mappedFileSizeCommitLog=4096)
+    with monkeypatch.context() as failing:
+        refuse(failing, "pwrite", errno.ENOSPC, lambda first, *_: is_in_the_log(first))
+        refuse(failing, "posix_fallocate", errno.ENOSPC, lambda first, *_: is_in_the_log(first))
+        refuse(failing, "ftruncate", errno.ENOSPC, lambda first, *_: is_in_the_log(first))
+        acks = [store.put(Message("T", bytes(3000), queue_id=0)) for _ in range(3)]
+    for ack in acks:
+        assert ack.status is not PutStatus.PUT_OK
+        assert ack.message in (said, f"commitlog/{0:020d}: {said}")
+    with monkeypatch.context() as failing:
+        refuse(failing, "fdatasync", errno.EIO, is_in_the_log)
+        assert store.put(Message("T", b"", queue_id=0)).status is PutStatus.FLUSH_DISK_TIMEOUT
+        assert store.put(Message("T", b"")).message == "not writeable: Input/output error"
+    with pytest.raises(StoreIOError, match=r"what was put last may be lost: Input/output error$"):
+        store.close()
+
+
+def is_in_the_log(descriptor: int, *_: Any) -> bool:
+    return "/commitlog/" in os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 @pytest.mark.timeout(120)

@@ -419,7 +419,7 @@ def test_a_queue_below_0_in_a_table_is_illegal(tmp_path: Path) -> None:
         ({"FLUSHDISKTYPE": "SYNC_FLUSH"}, "flushDiskType is"),
         ({"messageDelayLevel": "1x"}, "messageDelayLevel"),
         ({"brokerRole": "LEADER"}, "brokerRole"),
-        ({"brokerIP1": "nowhere"}, "brokerIP1"),
+        ({"brokerIP1": "no..where"}, "brokerIP1=no..where: no address and no known host"),
     ],
 )
 def test_settings_that_are_refused(tmp_path: Path, settings: dict[str, object], words: str) -> None:
@@ -528,6 +528,17 @@ def test_an_endless_wait_ends_with_a_message(tmp_path: Path) -> None:
 def test_more_queues_than_a_broker_can_count_are_refused(tmp_path: Path) -> None:
     with open_small(tmp_path / "store") as store, pytest.raises(UsageError, match="2147483647 queues"):
         store.topics.set("T", read_queues=1 << 31)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_topic_that_no_message_can_go_to_is_not_made(tmp_path: Path, release: str) -> None:
+    with open_small(tmp_path / "store", release) as store:
+        assert store.topics.set("t" * 127).name == "t" * 127
+        for length in (128, 200):
+            with pytest.raises(UsageError, match=f"the topic has {length} characters"):
+                store.topics.set("t" * length)
+        assert store.topics.set("%RETRY%" + "g" * 121)  # brokers make it without a look
+        assert store.topics.set("t" * 127, perm=4).perm == 4
 
 
 def _closed_here(store: MessageStore, root: Path) -> None:

