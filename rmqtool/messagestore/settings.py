@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -338,10 +339,16 @@ def _value(name: str, given: Any, default: Any) -> Any:
 
 
 def _host(ip: str, port: int) -> Host:
+    """An address, or a host's first one (`InetSocketAddress`)."""
     if not ip:
         return local_host(port)
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    try:
+    with suppress(OSError):
         return socket.inet_pton(family, ip), port
-    except OSError:
-        raise UsageError(f"brokerIP1={ip} is not an address") from None
+    try:
+        found = socket.getaddrinfo(ip, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "not a name"
+        raise UsageError(f"brokerIP1={ip}: no address and no known host: {why}") from None
+    found.sort(key=lambda one: one[0] != socket.AF_INET)  # as Java does, where nothing else is asked of it
+    return socket.inet_pton(found[0][0], str(found[0][4][0]).partition("%")[0]), port

@@ -146,6 +146,7 @@ def test_damage_and_what_fits_nowhere_is_refused_and_named(tmp_path: Path, expor
     *rows, summary = map(json.loads, done.stdout.splitlines())
     refused = [one for one in traffic(0, 60) if one.topic == "Topic1" or one.queue_id == 2]
     assert (done.exit_code, summary["refused"], summary["messages"]) == (1, len(refused), 60 - len(refused))
+    assert summary["by_status"] == {"MESSAGE_ILLEGAL": len(refused), "PUT_OK": 60 - len(refused)}
     reported = [(row["topic"], row["queue_id"], row["status"]) for row in rows if row["type"] == "refused"]
     assert reported == [(one.topic, one.queue_id, "MESSAGE_ILLEGAL") for one in refused]
 

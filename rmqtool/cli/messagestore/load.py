@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -93,12 +94,15 @@ def _row(one: Refused) -> dict[str, Any]:
 
 
 def _summary(done: Loaded, segments: int) -> dict[str, Any]:
+    from rmqtool.messagestore.messages import PutStatus
+
+    counts = Counter({PutStatus.PUT_OK: done.messages}) + done.refused
     return {
         "segments": segments,
         "bytes": done.bytes,
         "messages": done.messages,
         "refused": done.refused.total(),
-        "by_status": {status.value: count for status, count in sorted(done.refused.items())},
+        "by_status": {status.value: count for status, count in sorted(counts.items())},
     }
 
 
