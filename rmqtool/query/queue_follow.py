@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -65,8 +66,9 @@ class QueueFollow:
         wanted = tuple(dict.fromkeys((*columns, *(subscription.columns if subscription else ()))))
         came, known = time.monotonic(), self.at
         while self.count is None or self.messages < self.count:
-            queue, end = self._queue(), 0
-            with suppress(VanishedError):  # expired while it was opened
+            queue = self._queue()
+            end: int | None = None  # a file expired while it was opened: all of it once more
+            with suppress(VanishedError):
                 self._segments = segments_now(self.store)
                 with LogView(self._segments) as log, QueueView(queue, log, self.traits) as view:
                     for batch, slots in self._there(view, wanted):
@@ -77,7 +79,7 @@ class QueueFollow:
                 came, known = time.monotonic(), self.at
             while self.count is None or self.messages < self.count:
                 time.sleep(_SOON if time.monotonic() - came < _LATELY else POLL_SECONDS)
-                if not queue.files or _has_more(queue, end):
+                if end is None or not queue.files or _has_more(queue, end):
                     break
 
     def summary(self) -> Row:
@@ -157,4 +159,11 @@ def _has_more(queue: Queue, end: int) -> bool:
                     return bool(source.window(position, min(UNIT.itemsize, source.size - position)).any())
             except (VanishedError, StoreIOError, UnreadableError):
                 return True  # listing it again shows what became of it
-    return not size or queue.files[-1].absolute.with_name(f"{end:020d}").exists()
+    return not size or _listed(queue) != {file.name for file in queue.files}
+
+
+def _listed(queue: Queue) -> set[str]:
+    """Names in the directory of a queue that has files; none when it is gone."""
+    with suppress(OSError):
+        return set(os.listdir(queue.files[-1].absolute.parent))
+    return set()
