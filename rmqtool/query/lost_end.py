@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formats.index import FIRST_ITEM
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.index_lookup import open_index
+from rmqtool.query.index_lookup import IndexReader
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
 from rmqtool.scan.log_end import log_span
 from rmqtool.store.coverage import Incomplete, unreadable
+from rmqtool.store.index_geometry import configured_geometry, try_geometry
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.log_gone import witnesses_of_lost_log
 
@@ -91,15 +93,28 @@ def _of_index(store: Store) -> Iterator[tuple[int, str]]:
     """Of the last index file that holds items: behind the first byte of its last message.
 
     A header that says otherwise than the last item is damage to the index, and tells nothing of the log.
+    A file of another length begins as the others do.
     """
     for file in reversed(list(store.index_files())):
+        geometry = try_geometry(file, store.config)
+        if geometry.slots is None and (usual := _usual(store)) is not None:
+            geometry = replace(geometry, slots=usual[0], items=usual[1])
+        if geometry.slots is None:
+            continue
         try:
-            with open_index(store, file) as reader:
-                last = None if reader is None else reader.item(reader.count - 1)
-                if reader is None or last is None or reader.count <= FIRST_ITEM:
+            with file.open("pread") as source:
+                reader = IndexReader(source, file.display_path, geometry)
+                last = reader.item(reader.count - 1)
+                if last is None or reader.count <= FIRST_ITEM:
                     continue
                 if last.physical_offset == int(reader.header.end_physical_offset):
                     yield last.physical_offset + 1, file.display_path
                 return
         except RmqtoolError:
             continue  # who reads the index says so
+
+
+def _usual(store: Store) -> tuple[int | None, int | None] | None:
+    """Slots and items of the other index files, or by the settings."""
+    others = ((one.slots, one.items) for one in store.index_geometry.values() if one.slots is not None)
+    return next(others, configured_geometry(store.config))

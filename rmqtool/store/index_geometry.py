@@ -66,10 +66,11 @@ def index_geometry(file: StoreFile, config: StoreConfig | None = None) -> IndexG
     cannot be read.
     """
     with ZeroFilledSource(file.open("pread"), file.size) as source:
-        return geometry_of(source, _configured(config))
+        return geometry_of(source, configured_geometry(config))
 
 
-def _configured(config: StoreConfig | None) -> tuple[int, int] | None:
+def configured_geometry(config: StoreConfig | None) -> tuple[int, int] | None:
+    """Slots and items by the settings, None where these do not tell."""
     if config is None or not (config.is_set("max_hash_slot_num") or config.is_set("max_index_num")):
         return None
     return config.max_hash_slot_num, config.max_index_num

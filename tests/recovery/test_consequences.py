@@ -793,8 +793,10 @@ def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
     assert "DR-HEAP" not in codes(start(tmp_path))
 
 
+@pytest.mark.parametrize("longer", [False, True])
 @shows("DR-END-LOST")
-def test_an_end_that_only_the_index_knows(tmp_path: Path) -> None:
+def test_an_end_that_only_the_index_knows(longer: bool, tmp_path: Path) -> None:
+    """400487: an index file that had become longer was not asked, and the start was called safe."""
     store = HandmadeStore()
     for number in range(60):
         store.put("Orders", b"body", keys=f"k{number}")
@@ -802,6 +804,9 @@ def test_an_end_that_only_the_index_knows(tmp_path: Path) -> None:
     last = store.stored[-1]
     store.patch(*store.segment(last.offset), bytes(last.size))
     store.patch(*(last.unit or ("", 0)), bytes(20))
+    if longer:
+        with max((store.root / "index").iterdir()).open("ab") as file:
+            file.write(b"\0")
     outcome = simulate(Store.open(store.root), "5.3.3")
     (found,) = of(outcome, "DR-END-LOST")
     assert found.facts == {"offset": last.offset, "end": last.offset}
