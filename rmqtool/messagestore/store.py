@@ -204,7 +204,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         for one in (units, self._mapped_pulls, self._keys, reader):
             stack.callback(one.close)
         self._state.mark_lock()
-        self._state.begin(new=opened.new)
+        self._state.begin(new=opened.new and not settings.slave)
         self._background = Background(
             settings,
             opened,

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _FIXED = offset_of(HEADERS[False, False], "body_length")
 """bytes"""
 _START = attrgetter("start")
+_OVERWRITTEN = 4
+"""so many bytes at the end of a record, most of them other ones, were written over"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,16 @@ class DonorRange:
     patch: Patch
     records: int
     donor: str
+
+    @property
+    def start(self) -> int:
+        """Physical offset of its first byte."""
+        return self.hole.placed.base + self.patch.position
+
+    @property
+    def of_record(self) -> bool:
+        """Whether it takes the place of a record whose properties may be torn."""
+        return self.hole.before == self.hole.start
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,7 @@ class Donors:
         if not self._same_writes(source, segment, hole, log):
             return []
         found = list(self._valid(source, segment, hole))
-        if hole.before == hole.start:
+        if hole.before == hole.start:  # a record
             base = segment.base
             found = [
                 (begin, end, count)
@@ -201,6 +213,15 @@ class Donors:
 
 
 def _is_better(record: bytes, place: int, log: LogBytes) -> bool:
-    """Whether the record of a donor is another one than that of the log, and not torn."""
+    """Whether the record of a donor is whole where that of the log is torn, or has an end of other bytes.
+
+    A few bits may be wrong on either side.
+    """
     mine = log.read(place, len(record))
-    return record[: len(mine)] != mine and with_whole_properties(record, trailer=False) is None
+    if len(mine) < len(record) or with_whole_properties(record, trailer=False) is not None:
+        return False
+    if with_whole_properties(mine, trailer=False) is not None:
+        return True
+    differs = np.frombuffer(record, np.uint8) != np.frombuffer(mine, np.uint8)
+    end = differs[int(np.argmax(differs)) :]
+    return bool(differs.any()) and len(end) >= _OVERWRITTEN and 2 * int(end.sum()) > len(end)

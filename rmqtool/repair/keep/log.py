@@ -315,7 +315,13 @@ class LogRepair:
             found = replicas.donated_ranges(_by_start(wanting, records), log)
             given = {one.hole.start for one in found}
             rest = [one for one in _by_start(holes, records) if one.placed.base in bases]
-            return found + of_log.donated_ranges([one for one in rest if one.start not in given], log)
+            found += of_log.donated_ranges([one for one in rest if one.start not in given], log)
+        torn, begins = {one.start for one in survey.torn}, {(one.donor, one.start) for one in found}
+        return [
+            one
+            for one in found
+            if not one.of_record or one.start in torn or (one.donor, one.hole.end) in begins
+        ]
 
     def _wanting(self, holes: Sequence[Hole]) -> list[Hole]:
         """Holes in which something is lost: not the unused rest of the last segment.

@@ -93,6 +93,21 @@ def test_properties_that_damage_reaches_into_are_taken_too(pair: tuple[Path, Pat
     assert strict.walk(tmp_path / "repaired") == (log, end)
 
 
+def test_a_few_other_bits_of_a_replica_take_the_place_of_nothing(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """400456: the record in front of damage is whole, and it was the donor's that had a wrong bit."""
+    root, replica = pair
+    log, end = strict.walk(root)
+    first, second = next(both for both in pairwise(sorted(log)) if b"UNIQ_KEY" in log[both[0]].raw)
+    zeroed(root, second, second + 60)
+    with (replica / f"commitlog/{first // SEGMENT * SEGMENT:020d}").open("r+b") as file:
+        file.seek((first + log[first].raw.index(b"UNIQ_KEY") + 12) % SEGMENT)
+        file.write(b"#")
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    assert strict.walk(tmp_path / "repaired") == (log, end)
+
+
 @pytest.mark.parametrize("how", ["zeros", "empty", "copy", "exchanged"])
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_a_segment_at_an_end_of_the_log_comes_from_the_replica(
