@@ -99,7 +99,7 @@ def _of_index(store: Store) -> Iterator[tuple[int, str]]:
         geometry = try_geometry(file, store.config)
         if geometry.slots is None and (usual := _usual(store)) is not None:
             geometry = replace(geometry, slots=usual[0], items=usual[1])
-        if geometry.slots is None:
+        if geometry.slots is None or file.size <= geometry.item_position(FIRST_ITEM):
             continue
         try:
             with file.open("pread") as source:
