@@ -173,6 +173,9 @@ class Filling:
             if isinstance(kept, dict) and make() is None:
                 make = partial(tombstone, place, length, self.plan_id, crc_trailer=hole.trailer)
         data = make()
+        if data is None and header is not None:  # it may state hosts of another width than the record had
+            self._tombstone(made, hole, position, start, length)
+            return
         if data is None:
             self._fillers(made, hole, start, length)
             return

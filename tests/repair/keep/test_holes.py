@@ -20,6 +20,7 @@ from rmqtool.repair.keep.placing import PlacedSegment
 from rmqtool.repair.keep.restore import padded, restored
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
+from tests.helpers import rmq
 from tests.repair.keep.laws import kept
 from tests.repair.keep.seven import RELEASE, SEGMENT, SETTINGS, repaired
 from tests.scan.conftest import compiled_choice
@@ -229,3 +230,21 @@ def test_an_empty_directory_among_segments_goes_where_brokers_refuse_it(
     (base / "commitlog/lost+found").mkdir()
     assert kept(base, RELEASE, SETTINGS).changes == ()
     assert {one.path for one in kept(base, "4.9.8", SETTINGS).changes} == {"commitlog/lost+found"}
+
+
+def test_hosts_that_a_broken_header_states_take_no_room(fresh_golden: Any, tmp_path: Path) -> None:
+    """430088: noise said that a small record had an IPv6 host; no tombstone fitted, and the queue shifted."""
+    root = fresh_golden("v498-tx").path
+    log = strict.carve(root)
+    small = [one for one in log.values() if one.slot[0] == "RMQ_SYS_TRANS_OP_HALF_TOPIC"][2]
+    with (root / f"commitlog/{0:020d}").open("r+b") as file:
+        file.seek(small.offset + 36)
+        file.write(bytes([0, 0, 0, 0x20]) + b"\x7f" * (small.size - 40))
+    out = tmp_path / "out"
+    done = rmq("recover", root, "--output", out, "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    found = strict.carve(out)
+    assert found[small.offset].slot == small.slot
+    assert {at: one.raw for at, one in log.items() if at != small.offset}.items() <= {
+        at: one.raw for at, one in found.items()
+    }.items()
