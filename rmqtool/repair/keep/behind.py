@@ -45,12 +45,13 @@ class OnlyEntries:
 
     def front_notes(self, begin: int, emptied: int) -> list[str]:
         """What a plan says of so many segments in front of the log, which begins at `begin`."""
-        log = f"in front of the log, which begins at {begin}"
+        words = f"segments in front of the log, which begins at {begin}, hold no record"
         if self.entries:
-            words = f"segments {log}, hold no record: {self._lead} into them"
-            return [f"{words}; these messages are lost"]
-        words = f"{log}, {counted(emptied, 'segment')} without a record"
-        return [f"{words}: no consume queue entry tells whether there were any"] * bool(emptied)
+            return [f"{words}: {self._lead} into them; these messages are lost"]
+        unknown = (
+            f"{words} ({counted(emptied, 'segment')}); no consume queue entry shows whether they ever did"
+        )
+        return [unknown] * bool(emptied)
 
     @property
     def _lead(self) -> str:

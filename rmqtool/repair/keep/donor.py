@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
+from collections import deque
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -122,32 +123,47 @@ class Donors:
     kernels: Kernels
     mode: OpenMode
 
-    def donated_ranges(self, holes: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
-        """What they have for these holes, each from the first file that has anything. holes: by start.
+    def donated_ranges(
+        self, holes: Sequence[Hole], log: LogBytes, given: Iterable[DonorRange] = ()
+    ) -> list[DonorRange]:
+        """What they have for these holes, by start; each is asked for what those in front of it lack.
 
-        One with itself as the record in front is a record whose properties may be torn.
+        holes: by start. One with itself as the record in front is a record whose properties may be torn.
+        given: what others have for them, by start.
         """
-        found: dict[int, list[DonorRange]] = {}
+        found: list[DonorRange] = []
+        left = {one.start: [(one.start, one.end)] for one in holes}
+        for start, some in groupby(given, key=lambda one: one.hole.start):
+            if start in left:
+                left[start] = _without(left[start], some)
         for donor in self.donors:
             for segment in donor.segments:
                 low, high = (bisect_left(holes, at, key=_START) for at in (segment.base, segment.end))
-                wanting = [one for one in holes[low:high] if one.start not in found]
+                wanting = [one for one in holes[low:high] if left[one.start]]
                 if not wanting:
                     continue
                 with ZeroFilledSource(segment.open(self.mode)) as source:
                     for hole in wanting:
-                        if some := self._of(donor, segment, source, hole, log):
-                            found[hole.start] = some
-        return [one for start in sorted(found) for one in found[start]]
+                        more = self._of(donor, segment, source, hole, left[hole.start], log)
+                        left[hole.start] = _without(left[hole.start], more)
+                        found += more
+        return sorted(found, key=_START)
 
     def _of(
-        self, donor: Donor, segment: Segment, source: ZeroFilledSource, hole: Hole, log: LogBytes
+        self,
+        donor: Donor,
+        segment: Segment,
+        source: ZeroFilledSource,
+        hole: Hole,
+        left: Iterable[tuple[int, int]],
+        log: LogBytes,
     ) -> list[DonorRange]:
+        """left: ranges of the hole that nobody has given yet."""
         if not self._same_writes(source, segment, hole, log):
             return []
-        found = list(self._valid(source, segment, hole))
+        base = segment.base
+        found = [one for begin, end in left for one in self._valid(source, segment, begin - base, end - base)]
         if hole.before == hole.start:  # a record
-            base = segment.base
             found = [
                 (begin, end, count)
                 for begin, end, count in found
@@ -155,7 +171,7 @@ class Donors:
                 and _is_better(source.window(begin, end - begin).tobytes(), base + begin, log)
             ]
         name = donor.name or segment.file.display_path
-        shift = segment.base - hole.placed.base
+        shift = base - hole.placed.base
         return [
             DonorRange(
                 hole, Patch(begin + shift, donor.content(segment.file, begin, end - begin)), count, name
@@ -182,13 +198,12 @@ class Donors:
         return False
 
     def _valid(
-        self, source: ZeroFilledSource, segment: Segment, hole: Hole
+        self, source: ZeroFilledSource, segment: Segment, start: int, stop: int
     ) -> Iterator[tuple[int, int, int]]:
-        """Where records that are right follow each other in the range of a hole: begin, end, how many.
+        """Where records that are right follow each other, from `start` up to `stop`: begin, end, how many.
 
         The blank that ends a segment goes with those in front of it, and where there are none counts as one.
         """
-        start, stop = hole.start - segment.base, hole.end - segment.base
         begin = end = start
         count = 0
         within = TruncatedSource(source, stop)  # or each hole would cost the rest of the segment
@@ -210,6 +225,19 @@ class Donors:
                 end, count = int(ends[following - 1]), count + following - one
         if count:
             yield begin, end, count
+
+
+def _without(left: Iterable[tuple[int, int]], given: Iterable[DonorRange]) -> list[tuple[int, int]]:
+    """What is left of ranges, both in order."""
+    rest: list[tuple[int, int]] = []
+    taken = deque(given)
+    for begin, end in left:
+        while taken and taken[0].start < end:
+            one = taken.popleft()
+            rest.append((begin, one.start))
+            begin = one.start + one.patch.content.size  # noqa: PLW2901 - the range becomes shorter
+        rest.append((begin, end))
+    return [(begin, end) for begin, end in rest if begin < end]
 
 
 def _is_better(record: bytes, place: int, log: LogBytes) -> bool:

@@ -313,9 +313,8 @@ class LogRepair:
         )
         with LogBytes(survey.segments, self.mode) as log:
             found = replicas.donated_ranges(_by_start(wanting, records), log)
-            given = {one.hole.start for one in found}
-            rest = [one for one in _by_start(holes, records) if one.placed.base in bases]
-            found += of_log.donated_ranges([one for one in rest if one.start not in given], log)
+            copied = [one for one in _by_start(holes, records) if one.placed.base in bases]
+            found += of_log.donated_ranges(copied, log, found)
         torn, begins = {one.start for one in survey.torn}, {(one.donor, one.start) for one in found}
         return [
             one

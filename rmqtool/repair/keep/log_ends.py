@@ -14,7 +14,7 @@ from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import PlacedSegment, holds_own_records
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
     from rmqtool.repair.keep.placing import Placing
     from rmqtool.scan.kernel_types import Kernels
@@ -31,14 +31,23 @@ def with_replicated_ends(
     if not donors or not named:
         return placing
     size, first, last = placing.size, placing.segments[0].base, placing.segments[-1].base
-    held = {
-        segment.base
-        for donor in donors
-        for segment in donor.segments
-        if not first <= segment.base <= last and holds_own_records(segment.file, size, kernels, mode)
-    }
-    front = [_placed(one, size, named) for one in _reached(first, -size, held, named)]
-    behind = [_placed(one, size, named) for one in _reached(last, size, held, named)]
+    held: dict[int, list[StoreFile]] = {}
+    for donor in donors:
+        for segment in donor.segments:
+            held.setdefault(segment.base, []).append(segment.file)
+
+    def reached(base: int, step: int) -> list[PlacedSegment]:
+        """Neighbours of the log that replicas hold, up to the last one that a file is named after."""
+        found: list[int] = []
+        for one in range(base + step, max(named) + 1 if step > 0 else min(named) - 1, step):
+            if not any(holds_own_records(file, size, kernels, mode) for file in held.get(one, ())):
+                break
+            found.append(one)
+        while found and found[-1] not in named:
+            found.pop()
+        return [_placed(one, size, named.get(one)) for one in found]
+
+    front, behind = reached(first, -size), reached(last, size)
     pointed = frames_by_unit(store, [Hole(one, one.base, one.end) for one in behind])
     behind = behind[: max(pointed, default=-1) + 1]
     files = {named.get(one.base) for one in (*front, *behind)}
@@ -50,18 +59,7 @@ def with_replicated_ends(
     )
 
 
-def _reached(base: int, step: int, held: set[int], named: Collection[int]) -> list[int]:
-    """Neighbours of the log that replicas hold, up to the last one that a file is named after."""
-    found: list[int] = []
-    while (base := base + step) in held:
-        found.append(base)
-    while found and found[-1] not in named:
-        found.pop()
-    return found
-
-
-def _placed(base: int, size: int, named: Mapping[int, StoreFile | None]) -> PlacedSegment:
-    file = named.get(base)
+def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
     path = f"commitlog/{base:020d}" if file is None else file.path
     below = file if file is not None and file.size else None
     return PlacedSegment(base, size, path, below, foreign=below is not None)

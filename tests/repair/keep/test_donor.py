@@ -134,3 +134,17 @@ def test_what_has_expired_is_not_taken_from_the_replica(pair: tuple[Path, Path],
     repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
     log, end = strict.walk(replica)
     assert strict.walk(tmp_path / "repaired") == ({at: log[at] for at in log if at >= SEGMENT}, end)
+
+
+def test_a_second_replica_is_asked_for_what_the_first_lacks(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of neighbours that are damaged each replica has one."""
+    root, replica = pair
+    log, end = strict.walk(root)
+    shutil.copytree(replica, tmp_path / "other")
+    first, second = sorted(log)[1:3]
+    for place in (first, second):
+        zeroed(root, place + 90, place + 100)
+    zeroed(replica, first + 90, first + 100)
+    zeroed(tmp_path / "other", second + 90, second + 100)
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica), str(tmp_path / "other")))
+    assert strict.walk(tmp_path / "repaired") == (log, end)

@@ -111,7 +111,7 @@ def test_so_is_what_lay_in_one_that_another_was_copied_over(tmp_path: Path) -> N
     assert summary["lost"]["messages"] == sum(one.offset < SEGMENT for one in made.stored)
     shutil.rmtree(root / "consumequeue")
     summary = json.loads(rmq("recover", root, "--store-config", conf(root), "--json").stdout)["summary"]
-    assert "1 segment without a record: no consume queue entry tells" in summary["notes"][0]
+    assert "hold no record (1 segment); no consume queue entry shows" in summary["notes"][0]
 
 
 def test_a_queue_file_at_no_place_says_nothing_of_queue_offsets(tmp_path: Path) -> None:
