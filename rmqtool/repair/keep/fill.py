@@ -14,14 +14,13 @@ from rmqtool.broker.record_check import lacks_number
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import filler, split
 from rmqtool.repair.keep.hole_layout import HoleLayout, smallest_filler
-from rmqtool.repair.keep.light import pairs_of
+from rmqtool.repair.keep.light import pairs_of, with_lists
 from rmqtool.repair.keep.listed import Listed
 from rmqtool.repair.keep.restore import padded, restored, sealed
 from rmqtool.repair.keep.slot_assignment import batch_count
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.repair.keep.tombstone_template import TombstoneTemplates
 from rmqtool.repair.keep.torn import with_whole_properties
-from rmqtool.repair.list_remains import without_lists
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest, tombstone
 from rmqtool.repair.tombstone_forms import is_service
@@ -213,9 +212,7 @@ class Filling:
             raw = props.without(raw, name)
         if found == self.multi_dispatch.stated(key[1], raw):
             return raw
-        raw = without_lists(raw)
-        ended = raw if not raw or raw.endswith(b"\x02") else raw + b"\x02"
-        return ended + props.encode(pairs_of(found), trailing_separator=True)
+        return with_lists(raw, found)
 
     def _cell(self, made: Filled, hole: Hole, layout: HoleLayout) -> None:
         if layout.length == 0:

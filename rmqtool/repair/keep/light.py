@@ -139,8 +139,10 @@ class MultiDispatchPositions:
             for one in known.keys() - set(stated) if dispatched else ():
                 count_dropped(self.dropped, *one)
             found = stated
-        elif not stated:
-            found += self._guessed(queue_id, start, found, room - _FRAME)
+        if not stated and len(found) == len(known):
+            if own:
+                found = found + self._named(queue_id, start, own, found, None if keeps else room)
+            found = found + self._guessed(queue_id, start, found, room - _FRAME)
         for one in found:
             self._taken[one.key].add(one.slot)
             self._highest[one.key] = max(self._highest.get(one.key, -1), one.slot)
@@ -168,6 +170,20 @@ class MultiDispatchPositions:
     def _moved(self, one: Further, start: int, way: int) -> Further:
         """From what a record states to its place, or back."""
         return Further(one.key, one.slot + way * self._ahead.at(one.key, start))
+
+    def _named(
+        self, queue_id: int, start: int, own: bytes, known: list[Further], room: int | None
+    ) -> list[Further]:
+        """The next positions of queues that properties name, where their numbers cannot be read: all or none.
+
+        room: bytes that the properties may grow by; None where they keep their length.
+        """
+        keys = dict.fromkeys((name, self._queue_id(name, queue_id)) for name in _names_without_slots(own))
+        slots = {key: self._open.next_slot(key, start) for key in keys if key not in self._apart}
+        there = {one.key for one in known}
+        found = [Further(key, slot) for key, slot in slots.items() if slot is not None and key not in there]
+        made = _relisted(own, [*known, *found]) if room is None else with_lists(own, [*known, *found])
+        return found if made is not None and len(made) <= len(own) + (room or 0) else []
 
     def _guessed(self, queue_id: int, start: int, known: list[Further], room: int) -> list[Further]:
         """The next positions that queues miss here, as far as there is room to name them."""
@@ -250,6 +266,24 @@ def pairs_of(found: Sequence[Further]) -> dict[str, str]:
     return {_NAMES: names, _SLOTS: slots}
 
 
+def _names_without_slots(own: bytes) -> list[str]:
+    """The queues that a list names whose positions are torn. A broker leaves some blank, which is none."""
+    there = props.decode(own)
+    slots = java_split(there.get(_SLOTS) or "", ",")
+    if _SLOTS in there and all(not one or java_parse_int(one, 64) is not None for one in slots):
+        return []
+    return java_split(there.get(_NAMES) or "", ",")
+
+
+def with_lists(raw: bytes, found: Sequence[Further]) -> bytes:
+    """Properties that name these positions and no others."""
+    return _ended(without_lists(raw)) + props.encode(pairs_of(found), trailing_separator=True)
+
+
+def _ended(raw: bytes) -> bytes:
+    return raw if not raw or raw.endswith(b"\x02") else raw + b"\x02"
+
+
 def _relisted(raw: bytes, found: Sequence[Further]) -> bytes | None:
     """Properties of the same length that name these positions; None where they have no room."""
     seal = raw[-TRAILER_SIZE:] if raw[-TRAILER_SIZE:].startswith(props.CRC32.encode()) else b""
@@ -257,8 +291,7 @@ def _relisted(raw: bytes, found: Sequence[Further]) -> bytes | None:
     own = without_lists(raw[:length])
     # pieces that Java drops go only where they take the room
     for kept in (own, only_pairs(own)):
-        ended = kept if not kept or kept.endswith(b"\x02") else kept + b"\x02"
-        made = ended + props.encode(pairs_of(found), trailing_separator=False) if found else kept
+        made = _ended(kept) + props.encode(pairs_of(found), trailing_separator=False) if found else kept
         if len(made) <= length:
             return made.ljust(length, b"\x02") + seal
     return None

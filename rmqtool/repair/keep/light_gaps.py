@@ -97,6 +97,9 @@ class OpenGaps:
 
     def __init__(self, gaps: Iterator[Gap], highest: Mapping[QueueKey, int], *, lmq: bool) -> None:
         self._coming = sorted(gaps, key=lambda gap: gap.missing.low)[::-1]
+        self._by_key: dict[QueueKey, list[Gap]] = defaultdict(list)
+        for gap in reversed(self._coming):
+            self._by_key[gap.missing.key].append(gap)
         self._highest, self._lmq = highest, lmq
         self._open: dict[int | None, deque[Gap]] = defaultdict(deque)
         self._held: list[tuple[int, int, Gap]] = []
@@ -126,6 +129,15 @@ class OpenGaps:
                     continue
                 there.append(gap)
                 yield Further(gap.missing.key, slot)
+
+    def next_slot(self, key: QueueKey, start: int) -> int | None:
+        """The next position that this queue misses here and nothing points at."""
+        gaps = self._by_key.get(key, [])
+        at = bisect_right(gaps, start, key=lambda gap: gap.missing.low) - 1
+        if at < 0 or start >= gaps[at].missing.high:
+            return None
+        slot = self._next(gaps[at])
+        return slot if slot <= gaps[at].missing.last and gaps[at].held_until(start, slot) is None else None
 
     def _put(self, gap: Gap) -> None:
         """Among those of its number; light queues with LMQ's prefix take records of all numbers."""

@@ -122,6 +122,23 @@ def test_a_message_that_stays_names_its_places_again(case: Callable[[str], Case]
     one.places_stay("consumequeue", UNIT)
 
 
+def test_a_queue_is_still_named_where_its_position_is_torn_and_no_entry_tells_it(
+    case: Callable[[str], Case],
+) -> None:
+    """390018: only queues with an entry were named again, and the others lost a message that is there."""
+    one = case("v498-lmq")
+    at, lied = next(
+        (at, r) for at, r in one.log.items() if at > 9000 and r.properties.get(SLOTS, "").count(",")
+    )
+    end = lied.raw.index(f"{SLOTS}\x01{lied.properties[SLOTS]}".encode()) + len(SLOTS) + 1
+    one.overwrite(at + end + lied.properties[SLOTS].index(","), b"\xa5" * 2)
+    names = lied.properties[NAMES].split(",")
+    shutil.rmtree(one.root / "consumequeue" / names[-1])
+    repair(one.root, one.release, one.repaired, one.settings)
+    assert strict.walk(one.repaired)[0][at].properties == lied.properties
+    one.places_stay("consumequeue", UNIT)
+
+
 @pytest.mark.parametrize("with_queues", [True, False])
 def test_a_lost_batch_keeps_its_queue_offsets(case: Callable[[str], Case], with_queues: bool) -> None:
     one = case("v533-batchcq")
