@@ -118,10 +118,12 @@ def by_units(
             if unlisted is not None:
                 unlisted.look(key, queue, runs, reported)
             ends[key] = _end(queue)
-            if blank := _blank(reported, runs, room):
-                found.blank[key] = blank
             without = _between(runs, survey.uncounted.get(key, ()))
             ahead = _ahead(reported, runs, room, without)
+            if ahead is None:
+                stated[key] = runs, [None] * len(runs)
+            if blank := _blank(reported, runs, room):
+                found.blank[key] = blank
             if ahead is not None and (any(ahead) or without[-1]):
                 found.by_queue[key] = _steps(runs, ahead, without)
                 survey.light[key] = [_moved(one, -by) for one, by in zip(runs, ahead, strict=True)]

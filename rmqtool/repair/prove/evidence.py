@@ -26,7 +26,7 @@ from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import Access
@@ -84,6 +84,7 @@ class Evidence:
             or (before is not None and before > one.physical_offset)
             or (behind is not None and behind < one.physical_offset)
             or self._far_ahead(one)
+            or self._far_behind(one)
         )
 
     def _far_ahead(self, one: Record) -> bool:
@@ -91,8 +92,17 @@ class Evidence:
         if self._unfiled(one.topic) and (one.topic, one.queue_id) not in self._queues:
             return self._places.lower_behind(*_slot(one), one.physical_offset) > 1
         steps = (step for step in (-one.queue_offset, *(at - one.queue_offset for at in _STEPS)) if step < 0)
-        later = (place for step in steps if (place := self._neighbour(one, step)) is not None)
-        return sum(place > one.physical_offset for place in later) > 1
+        return sum(place > one.physical_offset for place in self._neighbours(one, steps)) > 1
+
+    def _far_behind(self, one: Record) -> bool:
+        """Whether intact records of its queue with higher queue offsets, more than one, lie in front of it.
+
+        Its own place may have expired.
+        """
+        return sum(place < one.physical_offset for place in self._neighbours(one, _STEPS)) > 1
+
+    def _neighbours(self, one: Record, steps: Iterable[int]) -> Iterator[int]:
+        return (place for step in steps if (place := self._neighbour(one, step)) is not None)
 
     def _only_type(self, one: Record) -> bool:
         """It has a place in its queue now, and nothing but its type of transaction said that it has none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -383,3 +384,22 @@ def test_nothing_tells_how_many_units_there_were_in_front_of_the_log(tmp_path: P
     named = json.loads(done.stdout)["summary"]["unproven_offsets"]
     assert [(one["topic"], one["physical_offset"]) for one in named] == [(A, left[0].offset)]
     assert done.exit_code == 1
+
+
+def test_a_foreign_file_proves_no_place(tmp_path: Path) -> None:
+    """440170: its entries have all records of the queue behind their places, which no broker writes."""
+    store = LightStore()
+    for number in range(80):
+        if number % 2:
+            store.light(*((A, B) if number % 3 else (A,)), sys_flag=0 if number % 7 else PREPARED)
+        else:
+            store.put("Orders", b"of no further queue", tags="TagA")
+    store.write(tmp_path / "store")
+    for path in sorted((store.root / f"consumequeue/{A}/0").iterdir()):
+        shutil.copyfile(store.root / "consumequeue/Orders/0" / path.name, path)
+    for one in store.stored[31:48]:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    plan = json.loads(rmq("recover", store.root, "--store-config", conf, "--json").stdout)
+    assert {one["topic"] for one in plan["summary"]["unproven_offsets"]} == {A}

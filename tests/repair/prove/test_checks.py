@@ -249,6 +249,28 @@ def test_a_record_that_is_alone_in_its_queue_is_moved_where_another_one_missed_i
     assert refused(store, edits) == ([] if moved else [alone.offset])
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_record_that_states_an_expired_place_behind_later_ones_lies(
+    tmp_path: Path, *, behind: bool
+) -> None:
+    """440212: the place that it states is in front of the log, where nothing can be asked."""
+    made = HandmadeStore()
+    for number in range(40):
+        made.put("T", b"body %d" % number, queue_id=0)
+    if not behind:
+        made.put("Other", b"body")
+    lying = made.put("T", b"body", queue_id=0 if behind else 1)
+    made.write(tmp_path / "store")
+    made.remove(made.segment(made.stored[0].offset)[0])
+    path, at = made.segment(lying.offset)
+    right, units = made.read(path, at + 20, 8), lying.unit or ("", 0)
+    made.patch(path, at + 20, struct.pack(">q", 2))
+    entry = made.read(*units, 20)
+    made.patch(*units, bytes(20))
+    edits = [write(path, at + 20, right), write(*units, entry)]
+    assert refused(Store.open(made.root), edits) == ([] if behind else [lying.offset])
+
+
 def test_nor_is_it_where_something_else_takes_its_place(tmp_path: Path) -> None:
     """Seed 13399: the queue that misses its first message has a hole for it."""
     made = HandmadeStore()
