@@ -69,15 +69,16 @@ def behind_log(
     """What lies at the end of queues, behind the last entry that leads into the log, which ends at `end`.
 
     An entry at the queue offset of a record that the log has is wrong, whatever it leads to. left: queues
-    that stay as they are.
+    whose records do not tell the places of entries.
     """
     entries = queues = 0
     offsets, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for queue, unit, size in _queues(store, rules):
-        if queue.topic is None or queue.queue_id is None or (queue.topic, queue.queue_id) in left:
+        stays = (queue.topic, queue.queue_id) in left
+        if queue.topic is None or queue.queue_id is None or (stays and unit is not UNIT):
             continue
         of_log = built.get((queue.topic, queue.queue_id))
-        below = of_log.next_slot if of_log is not None and unit is UNIT else 0
+        below = of_log.next_slot if of_log is not None and unit is UNIT and not stays else 0
         found = 0
         for base, file in reversed(by_base(queue, size).items()):
             units = units_of(file, unit, size)

@@ -140,10 +140,19 @@ class DerivedRepair:
         """Where units may point depends on what stays of extension files, and the other way round."""
         first, built = store.segments.first_offset, made.built()
         with ExtensionRepair(store, rules.extension_size) as extension:
-            size = rules.consume_queue_size
-            mender = QueueRepair(store, files, size, first, built, self.left, self.written, extension.lookup)
-            yield from mender.edits()
-            yield from extension.edits(mender.highest)
+            plain = QueueRepair(
+                store,
+                files,
+                rules.consume_queue_size,
+                first,
+                self.end,
+                built,
+                self.left,
+                self.written,
+                extension.lookup,
+            )
+            yield from plain.edits()
+            yield from extension.edits(plain.highest)
         yield from BatchRepair(store, files, rules.batch_queue_size, first, built, self.left).edits()
 
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:

@@ -48,15 +48,16 @@ if TYPE_CHECKING:
 class QueueRepair:
     """Compares what was built from the repaired log with what lies there.
 
-    size: bytes of a queue file. first_offset: of the log. built: queues that records were found for. left:
-    queues whose entries stay where they are. written: where the plan writes records into the log. lookup:
-    extension units of a queue.
+    size: bytes of a queue file. first_offset, end: of the log. built: queues that records were found for.
+    left: queues whose entries stay where they are. written: where the plan writes records into the log.
+    lookup: extension units of a queue.
     """
 
     store: Store
     files: DerivedFiles
     size: int
     first_offset: int
+    end: int
     built: dict[Key, BuiltQueue]
     left: frozenset[Key]
     written: Ranges
@@ -103,21 +104,36 @@ class QueueRepair:
                 yield removed(file, "all that it points at has expired")
 
     def _left(self, key: Key, queue: BuiltQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
-        """Entries that lead to what the plan writes get the size and the tags code of what lies there."""
+        """Entries that lead to what the plan writes get the size and the tags code of what lies there.
+
+        Behind the last one that does not lead behind the log there are none, as after a start
+        (`ConsumeQueue#truncateDirtyLogicFiles`).
+        """
         low = (queue.first or 0) * UNIT.itemsize // self.size * self.size
         bases = range(low, queue.next_slot * UNIT.itemsize, self.size)
         paths = (file_path(queue.directory, *key, base) for base in bases)
         parts = (built_units(self.files.place(path), UNIT) for path in paths)
         built = np.concatenate([np.zeros(0, UNIT), *(part[self._leads_to_written(part)] for part in parts)])
         built = built[np.argsort(built["physical_offset"])]
-        for base, file in files.items():
+        is_last = True
+        for base, file in reversed(files.items()):
             held = units_of(file, UNIT, self.size)
-            wanted, leads = held.copy(), self._leads_to_written(held)
+            count = self._count_up_to_log(held) if is_last else len(held)
+            if is_last and len(held) and not count:
+                yield removed(file, "points at nothing that is in the log")
+                continue
+            is_last = is_last and not count
+            wanted, leads = filled_up(held[:count], len(held)), self._leads_to_written(held)
             leads[leads] = np.isin(held["physical_offset"][leads], built["physical_offset"])
             at = np.searchsorted(built["physical_offset"], held["physical_offset"][leads])
             wanted[leads] = built[at]
             self._keep_addresses(key, wanted, held)
             yield from self._writes(key, file, base, wanted, held)
+
+    def _count_up_to_log(self, units: Units) -> int:
+        """How many units there are up to the last one that does not lead behind the end of the log."""
+        inside = np.flatnonzero((units["size"] != 0) & (units["physical_offset"] < self.end))
+        return int(inside[-1]) + 1 if len(inside) else 0
 
     def _leads_to_written(self, units: Units) -> Mask:
         there = self.written.find(units["physical_offset"].astype(np.int64)) >= 0

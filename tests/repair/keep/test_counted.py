@@ -395,8 +395,9 @@ def test_a_foreign_file_proves_no_place(tmp_path: Path) -> None:
         else:
             store.put("Orders", b"of no further queue", tags="TagA")
     store.write(tmp_path / "store")
-    for path in sorted((store.root / f"consumequeue/{A}/0").iterdir()):
-        shutil.copyfile(store.root / "consumequeue/Orders/0" / path.name, path)
+    shutil.copytree(
+        store.root / "consumequeue/Orders/0", store.root / f"consumequeue/{A}/0", dirs_exist_ok=True
+    )
     for one in store.stored[31:48]:
         store.patch(*store.segment(one.offset), bytes(one.size))
     conf = tmp_path / "broker.conf"

@@ -102,6 +102,19 @@ def test_lost_records_get_what_their_entries_tell(
     holds(store, tmp_path / "out")
 
 
+@pytest.mark.parametrize("blank", [False, True])
+def test_entries_that_lead_behind_the_end_of_the_log_go(tmp_path: Path, *, blank: bool) -> None:
+    """440252: they stayed with the queue, which the proof refused, and were counted nowhere."""
+    store = skipping(tmp_path / "store", blank=blank, others=2)
+    was, (last, _) = places(store.root), store.segment(store.stored[-1].offset)
+    store.remove(last)
+    end = int(last.rpartition("/")[2])
+    _, reported = recover(store.root, tmp_path / "out")
+    assert reported["summary"]["checked"]["proven"]
+    assert reported["summary"]["lost"]["messages"] == sum(one.offset >= end for one in store.stored)
+    assert places(tmp_path / "out") == {place: one for place, one in was.items() if one[0] < end}
+
+
 @pytest.mark.parametrize(("number", "stated"), [(10, 10), (20, 1020), (25, 1025)])
 def test_a_lost_record_where_entries_lie_as_records_state(number: int, stated: int, tmp_path: Path) -> None:
     store = skipping(tmp_path / "store", 1000, blank=True)
