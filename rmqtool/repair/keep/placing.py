@@ -128,6 +128,13 @@ class _Known:
         earlier = all(self.spans[base][0] > end for base in stated if base != highest)
         return highest if earlier else None
 
+    @property
+    def begun(self) -> int | None:
+        """The base that a single record at the begin of the file states, in front of those of others."""
+        return next(
+            (base for base, span in self.spans.items() if span[0] == 0 and self.counts.get(base) == 1), None
+        )
+
     def with_those_of(self, other: _Known) -> _Known:
         """What either saw of the same file."""
         most, spans = Counter(self.counts) | Counter(other.counts), dict(self.spans)
@@ -251,6 +258,11 @@ def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
             continue
         homes[base] = one
         settled.add(one.file)
+    for one in known:
+        # its only record goes on with the log, the rest is of an earlier use that other files have
+        base = one.begun
+        if base is not None and one.file not in settled and base not in homes and base - size in homes:
+            homes[base] = one
     return homes
 
 

@@ -69,6 +69,31 @@ def test_a_file_that_was_used_before_goes_by_its_latest_use(tmp_path: Path) -> N
     assert (again.exit_code, json.loads(again.stdout)["rows"]) == (0, [])
 
 
+@pytest.mark.parametrize("name", [f"{5 * SEGMENT:020d}", "last.orig"])
+def test_so_does_one_that_was_begun_with_a_single_record(name: str, tmp_path: Path) -> None:
+    """The rest of the file has a whole segment of older records, which is there under its own name."""
+    made = filled(3)
+    made.write(tmp_path / "store")
+    first, last = (tmp_path / f"store/commitlog/{base:020d}" for base in (0, 2 * SEGMENT))
+    end = made.log.end_offset - 2 * SEGMENT
+    last.write_bytes(last.read_bytes()[:end] + first.read_bytes()[end:])
+    last.rename(last.with_name(name))
+    (tmp_path / "store/abort").touch()
+    done = rmq(
+        "recover",
+        tmp_path / "store",
+        "--store-config",
+        conf(tmp_path / "store"),
+        "--output",
+        tmp_path / "out",
+        "--apply",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert {at: one.raw for at, one in strict.carve(tmp_path / "out").items() if one.placed} == {
+        one.offset: one.placed.data for one in made.stored
+    }
+
+
 def test_a_plan_that_removes_what_has_only_a_wrong_name_is_refused(tmp_path: Path) -> None:
     """Only records at their own place were looked at: without any of them each plan was believed."""
     reused(tmp_path / "store")
