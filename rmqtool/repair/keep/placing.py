@@ -152,7 +152,7 @@ class _Known:
 def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
     """Finds the bytes of every segment from the first to the last that has records at their own place."""
     size = store.sizes[FileKind.COMMITLOG].value
-    known = [_look(file, kernels, mode) for file in _candidates(store)]
+    known = [_look(file, kernels, mode) for file in log_files(store)]
     placing = Placing(size)
     homes = _homes(known, size)
     if not homes:
@@ -191,7 +191,7 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
 def holds_records(store: Store, kernels: Kernels, mode: OpenMode) -> bool:
     """Whether `place_segments` finds any, as soon as one file tells."""
     size = store.sizes[FileKind.COMMITLOG].value
-    return any(_homes([_look(file, kernels, mode)], size) for file in _candidates(store))
+    return any(_homes([_look(file, kernels, mode)], size) for file in log_files(store))
 
 
 def holds_own_records(file: StoreFile, size: int, kernels: Kernels, mode: OpenMode) -> bool:
@@ -211,7 +211,7 @@ def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
     return "wrong-name" if one.file.base_offset % size else "no-records"
 
 
-def _candidates(store: Store) -> list[StoreFile]:
+def log_files(store: Store) -> list[StoreFile]:
     """Files in the log's directories, also those whose names are not numbers."""
     roots = {file.path.rpartition("/")[0] for file in store.of_kind(FileKind.COMMITLOG)} | {"commitlog"}
     unknown = [file for file in store.of_kind(FileKind.UNKNOWN) if file.path.rpartition("/")[0] in roots]

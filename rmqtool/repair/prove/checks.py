@@ -19,6 +19,7 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.simulation import StartSimulation
 from rmqtool.recovery.store_after_start import store_after
 from rmqtool.repair.plan import Action, Checked
+from rmqtool.repair.prove.beside import lacking_beside
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
@@ -115,6 +116,7 @@ def _of_keep(
         )
     if comparison.more:
         yield f"{comparison.more} further whole records would be lost or moved"
+    remains += lacking_beside(store, after, planned.edits, kernels, access)
     light = list(changed_light_files(store, after, planned.edits))
     if errors.listed or light:
         size = bytes_to_verify(store)

@@ -216,11 +216,11 @@ class Comparison:
                 stated, positions = run.rows[:, Field.STORED_PHYSICAL_OFFSET], run.rows[:, Field.POSITION]
                 missing = (stated != positions + mine.base) & (stated >= log.first_offset)
                 missing &= np.searchsorted(bases, stated, "right") == np.searchsorted(ends, stated, "right")
-                numbers = np.flatnonzero(missing & _sound(run, self.kernels))
+                numbers = np.flatnonzero(missing & sound(run, self.kernels))
                 self._note_at(run, numbers, stated[numbers])
 
     def _open(self, segment: Segment) -> ByteSource:
-        return _open(segment, self.access, self.near)
+        return open_segment(segment, self.access, self.near)
 
     def _runs(self, mine: Segment, source: ByteSource, start: int) -> Iterator[Records]:
         """Whole records at their own place, from `start` on up to the end of the log."""
@@ -235,13 +235,7 @@ class Comparison:
         rows = run.rows
         self.compared += len(rows)
         starts = rows[:, Field.POSITION]
-        ends = starts + rows[:, Field.STORE_SIZE]
-        low, high = int(starts[0]), int(ends[-1])
-        now = result.window(low, high - low)
-        was = run.window[low - run.origin : high - run.origin]
-        differs = np.ones(was.size + 1, np.bool_)
-        differs[: now.size] = was[: now.size] != now
-        odd = np.logical_or.reduceat(differs, np.stack((starts, ends), axis=1).ravel() - low)[::2]
+        odd = differing(run, result, int(starts[0]))
         is_met = np.ones(len(rows), np.bool_)
         if met is not None:
             is_met = met[np.minimum(np.searchsorted(met, starts), len(met) - 1)] == starts
@@ -299,7 +293,7 @@ def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Re
     if found is None:
         return None
     segment, position = found
-    with _open(segment, access, _ONE) as source:
+    with open_segment(segment, access, _ONE) as source:
         scan = SegmentScan(
             source, segment.base, checks=Check.CRC, start=position, kernels=kernels, batch_rows=1
         )
@@ -309,7 +303,8 @@ def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Re
     return None
 
 
-def _open(segment: Segment, access: Access, step: int) -> ByteSource:
+def open_segment(segment: Segment, access: Access, step: int) -> ByteSource:
+    """Its bytes up to its size, zeros where they cannot be read. step: bytes that are read at once."""
     return TruncatedSource(ZeroFilledSource(segment.open(access), segment.size), segment.size, step)
 
 
@@ -323,19 +318,32 @@ def whole(runs: Iterable[Records], base: int, kernels: Kernels) -> Iterator[Reco
     for run in runs:
         rows = run.rows
         own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
-        good = own & _sound(run, kernels)
+        good = own & sound(run, kernels)
         if good.any():
             yield Records(rows[good], run.window, run.origin)
 
 
-def _sound(run: Records, kernels: Kernels) -> npt.NDArray[np.bool_]:
+def sound(run: Records, kernels: Kernels) -> npt.NDArray[np.bool_]:
     """Which records are whole but for their place, see `whole`."""
     rows = run.rows
     good = rows[:, Field.CRC_STATE] != CrcState.BAD
     good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
     good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
-    sound: npt.NDArray[np.bool_] = good & ~torn_properties(run) & ~without_number(run, kernels)
-    return sound
+    whole_ones: npt.NDArray[np.bool_] = good & ~torn_properties(run) & ~without_number(run, kernels)
+    return whole_ones
+
+
+def differing(run: Records, result: ByteSource, position: int) -> npt.NDArray[np.bool_]:
+    """Which records of a run have other bytes in a result that has the run at this position."""
+    starts = run.rows[:, Field.POSITION]
+    ends = starts + run.rows[:, Field.STORE_SIZE]
+    low, high = int(starts[0]), int(ends[-1])
+    now = result.window(position, high - low)
+    was = run.window[low - run.origin : high - run.origin]
+    differs = np.ones(was.size + 1, np.bool_)
+    differs[: now.size] = was[: now.size] != now
+    bounds = np.stack((starts, ends), axis=1).ravel() - low
+    return np.asarray(np.logical_or.reduceat(differs, bounds)[::2], np.bool_)
 
 
 def _changes(store: Store, edits: Sequence[Edit], near: int) -> tuple[dict[str, list[_Change]], list[str]]:

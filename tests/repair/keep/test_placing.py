@@ -296,3 +296,36 @@ def test_each_copy_of_a_segment_is_asked(tmp_path: Path) -> None:
     done = rmq("recover", root, "--store-config", conf(root), "--output", out, "--apply", "--json")
     assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 0
     assert {one.offset for one in made.stored} == set(strict.carve(out))
+
+
+def test_a_log_of_which_no_file_has_a_number_for_its_name_is_named_right(tmp_path: Path) -> None:
+    made = filled(4, more=3)
+    made.write(tmp_path / "store")
+    for file in (tmp_path / "store/commitlog").iterdir():
+        file.rename(file.with_name(f"segment-{int(file.name) // SEGMENT}"))
+    command = "recover", tmp_path / "store", "--output", tmp_path / "out", "--apply"
+    unknown = rmq(*command)
+    assert (unknown.exit_code, "mappedFileSizeCommitLog" in unknown.stderr) == (2, True)
+    done = rmq(*command, "--store-config", conf(tmp_path / "store"))
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_records_that_only_a_file_of_another_length_has_are_reported(needed: bool, tmp_path: Path) -> None:
+    """A plan said that every intact record is in the result, and took away the only file that had some."""
+    made = filled(4, more=3)
+    made.write(tmp_path / "store")
+    log = tmp_path / "store/commitlog"
+    files = [log / f"{number * SEGMENT:020d}" for number in (1, 2)]
+    (log / "both").write_bytes(b"".join(file.read_bytes() for file in files))
+    if needed:
+        files[1].write_bytes(bytes(SEGMENT))
+    done = rmq("recover", tmp_path / "store", "--output", tmp_path / "out", "--apply", "--json")
+    remains = json.loads(done.stdout)["summary"]["checked"]["remains"]
+    lost = [one.offset for one in made.stored if one.offset // SEGMENT == 2]
+    words = (
+        f"commitlog/both has {len(lost)} whole records that the result lacks, the first of physical offset"
+    )
+    assert [one.partition(f" {lost[0]}: ")[0] for one in remains] == [words] * needed
+    assert done.exit_code == needed
