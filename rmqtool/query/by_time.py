@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.query.queue_damage import skipped
 from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.units import pre_blanks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +163,7 @@ def _messages(view: QueueView, file: ViewedFile, first: int, units: Units) -> tu
         numbers = units["base_offset"].astype(np.int64)
     else:
         numbers = file.base // view.width + first + np.arange(len(units), dtype=np.int64)
-    messages = units["size"] != PRE_BLANK_SIZE
+    messages = ~pre_blanks(units)
     return numbers[messages], units[messages]
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.scan.units import UNIT
+import numpy as np
+
+from rmqtool.scan.units import UNIT, pre_blanks
 from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
@@ -73,10 +74,11 @@ def _turned_back(view: QueueView) -> Iterator[Row]:
 def _leads_to(file: StoreFile, position: int) -> int | None:
     """The physical offset in a unit, None for one of no message."""
     with file.open("pread") as source:
-        units = source.window(position, UNIT.itemsize)[: UNIT.itemsize]
-    if len(units) < UNIT.itemsize or int(units.view(UNIT)["size"][0]) in (0, PRE_BLANK_SIZE):
+        raw = source.window(position, UNIT.itemsize)[: UNIT.itemsize]
+    units = raw.view(UNIT) if len(raw) == UNIT.itemsize else np.zeros(1, UNIT)
+    if not units["size"][0] or pre_blanks(units)[0]:
         return None
-    return int(units.view(UNIT)["physical_offset"][0])
+    return int(units["physical_offset"][0])
 
 
 def skipped(view: QueueView, first: int, count: int) -> Row:

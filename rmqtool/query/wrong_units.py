@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, slots_in, unlisted
 from rmqtool.scan.opened import behind, opened
 from rmqtool.scan.options import ReadOptions
-from rmqtool.scan.units import UNIT
+from rmqtool.scan.units import UNIT, pre_blanks
 from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
 
@@ -178,7 +177,7 @@ def cut_units(view: QueueView, start: int, end: int) -> list[Row]:
         with file.open("pread") as source:
             raw = source.window(at - base, min(end - start, _MOST) * UNIT.itemsize)
         units = raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)
-        lost = np.flatnonzero((units["size"] > 0) & (units["size"] != PRE_BLANK_SIZE))
+        lost = np.flatnonzero((units["size"] > 0) & ~pre_blanks(units))
         if len(lost):
             first = int(lost[0])
             offset = int(units["physical_offset"][first])

@@ -28,7 +28,7 @@ from rmqtool.recovery.view import ImaginedFile
 from rmqtool.scan.fields import DispatchColumn, Field
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
 from rmqtool.scan.torn import torn_records
-from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
+from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end, pre_blanks
 from rmqtool.store.holes import STEP, data_windows
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class PlainQueue:
         displaced: npt.NDArray[np.bool_],
     ) -> None:
         right = (units["physical_offset"] == offsets) & (units["size"] == sizes)
-        blank = (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE)
+        blank = pre_blanks(units)
         wrong = ~right & (units["size"] > 0) & ~blank
         first = int(slots[wrong].min()) if wrong.any() else None
         missed = int((~right & ~wrong).sum())

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.build.queues import file_path
 from rmqtool.scan.extension import ExtensionLookup
-from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
+from rmqtool.scan.units import BATCH_UNIT, UNIT, pre_blanks, valid_units
 from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 
@@ -78,7 +77,7 @@ class Keeper:
             file = old.get(base)
             units = None if file is None else _read(file, UNIT)[: place or None]
             if file is not None and units is not None and len(units):
-                good = valid_units(units) & (units["size"] != PRE_BLANK_SIZE)
+                good = valid_units(units) & ~pre_blanks(units)
                 offsets = units["physical_offset"].astype(np.int64)
                 lowest_behind = np.minimum.accumulate(offsets[::-1])[::-1]
                 good &= (offsets < self._floor) & (offsets == lowest_behind)

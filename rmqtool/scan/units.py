@@ -53,6 +53,11 @@ def valid_units(units: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(good, np.bool_)
 
 
+def pre_blanks(units: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which units a broker filled a queue up with (`ConsumeQueue#fillPreBlank`); shape of `units`."""
+    return np.asarray((units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE), np.bool_)
+
+
 def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np.int8]:
     """State of each unit, as an index into `STATES`; without `log` nothing is dangling or expired."""
     offset, size = units["physical_offset"], units["size"]
@@ -66,7 +71,7 @@ def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np
             states[(offset < highs[first]) & (end > lows[first])] = DANGLING
         states[offset < log.low] = EXPIRED
     states[~valid_units(units)] = INVALID
-    states[(offset == 0) & (size == PRE_BLANK_SIZE) & (units["tags_code"] == 0)] = PRE_BLANK
+    states[pre_blanks(units) & (units["tags_code"] == 0)] = PRE_BLANK
     states[np.logical_and.reduce([units[name] == 0 for name in units.dtype.names or ()])] = ZERO
     return states
 

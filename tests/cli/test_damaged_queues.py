@@ -78,3 +78,4 @@ def test_a_unit_with_the_size_of_those_in_front(tmp_path: Path) -> None:
     summary = result.rows[-1]
     assert (result.exit_code, summary["messages"], summary["incomplete_reason"]) == (3, 46, "damage")
     assert "entries from queue offset 5 on lead to no record" in str(summary["not_covered"])
+    assert rmq("query-time", tmp_path, "Orders", 0, 0).exit_code == 3

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.check.queue_files import OpenFiles
 from rmqtool.repair.keep.frames import queues_there
 from rmqtool.scan.multi import MultiDispatch
-from rmqtool.scan.units import UNIT
+from rmqtool.scan.units import UNIT, pre_blanks
 from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ def _end(queue: QueueUnits) -> int:
     for number in reversed(range(len(queue.files))):
         found = -1
         for low, units in queue.parts(number):
-            there = (units["size"] > 0) & (units["size"] != PRE_BLANK_SIZE)
+            there = (units["size"] > 0) & ~pre_blanks(units)
             if there.any():
                 found = queue.first_slot(number) + low + int(np.flatnonzero(there)[-1])
         if found >= 0:

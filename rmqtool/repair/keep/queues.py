@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
+from formats.consumequeue import EXT_MAX_ADDRESS
 from rmqtool.build.queues import file_path
 from rmqtool.repair.content import Inline
 from rmqtool.repair.keep.queue_files import (
@@ -23,7 +23,7 @@ from rmqtool.repair.keep.queue_files import (
 )
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.plan_words import differ
-from rmqtool.scan.units import UNIT
+from rmqtool.scan.units import UNIT, pre_blanks
 from rmqtool.store.holes import last_in
 from rmqtool.store.kinds import FileKind
 
@@ -137,13 +137,11 @@ class QueueRepair:
 
     def _leads_to_written(self, units: Units) -> Mask:
         there = self.written.find(units["physical_offset"].astype(np.int64)) >= 0
-        return np.asarray(there & (units["size"] > 0) & (units["size"] != PRE_BLANK_SIZE), np.bool_)
+        return np.asarray(there & (units["size"] > 0) & ~pre_blanks(units), np.bool_)
 
     def _harmless(self, units: Units) -> Mask:
         """Units that stand for no message of the log: expired and in order, or blanks in front."""
-        blank = (
-            (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
-        )
+        blank = pre_blanks(units) & (units["tags_code"] == 0)
         offsets, sizes = units["physical_offset"], units["size"]
         # a broker takes the end of the last one for the end of what it has dispatched
         expired = (
@@ -213,9 +211,9 @@ class QueueRepair:
                 return
             units = units_of(file, UNIT, self.size)
             offsets = units["physical_offset"]
-            good = self._harmless(units) & ((offsets > latest) | (units["size"] == PRE_BLANK_SIZE))
+            good = self._harmless(units) & ((offsets > latest) | pre_blanks(units))
             end = len(units) if good.all() else int(np.argmin(good))
-            blank = units["size"][:end] == PRE_BLANK_SIZE
+            blank = pre_blanks(units[:end])
             if end == 0 or blank.all():
                 yield from (
                     removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
