@@ -23,10 +23,13 @@ from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self
 
     from rmqtool.broker.get_message import Delivered, Passes
     from rmqtool.broker.traits import Traits
     from rmqtool.query.subscription import Subscription
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
     from rmqtool.store.segments import SegmentSet
 
@@ -35,6 +38,8 @@ Row = dict[str, Any]
 POLL_SECONDS = 0.04
 _SOON, _LATELY = 0.005, 0.25
 """seconds between two looks while the last message came so lately"""
+_LOOKS = 25
+"""looks at a file until it is opened again: another one may have its name"""
 _AT_ONCE = 1024
 """messages of one look at the queue's files"""
 
@@ -77,10 +82,11 @@ class QueueFollow:
             yield None
             if self.at != known:
                 came, known = time.monotonic(), self.at
-            while self.count is None or self.messages < self.count:
-                time.sleep(_SOON if time.monotonic() - came < _LATELY else POLL_SECONDS)
-                if end is None or not queue.files or _has_more(queue, end):
-                    break
+            with _Next(queue, end) as following:
+                while self.count is None or self.messages < self.count:
+                    time.sleep(_SOON if time.monotonic() - came < _LATELY else POLL_SECONDS)
+                    if following.may_be_there():
+                        break
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -148,18 +154,50 @@ class QueueFollow:
         return lambda code, _offset, _size: wanted.passes_unit(code)
 
 
-def _has_more(queue: Queue, end: int) -> bool:
-    """Whether something lies at byte `end` of a queue, where the next unit goes; costs a few bytes read."""
-    size = queue.files[-1].mapped_size
-    for file in queue.files:
-        position = end - (file.base_offset or 0)
-        if 0 <= position < file.mapped_size:
-            try:
-                with file.open("pread") as source:
+@dataclass
+class _Next:
+    """The unit at byte `end` of a queue, where the next one goes; None: where the queue ends is not known.
+
+    A file stays open for so many looks: what opens one with care costs more than the look.
+    """
+
+    queue: Queue
+    end: int | None
+    _source: ByteSource | None = None
+    _looks: int = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def may_be_there(self) -> bool:
+        """Whether there is one, or the queue has to be listed again to tell; costs a few bytes read."""
+        if self.end is None or not self.queue.files:
+            return True
+        size = self.queue.files[-1].mapped_size
+        for file in self.queue.files:
+            position = self.end - (file.base_offset or 0)
+            if 0 <= position < file.mapped_size:
+                try:
+                    source = self._opened(file)
                     return bool(source.window(position, min(UNIT.itemsize, source.size - position)).any())
-            except (VanishedError, StoreIOError, UnreadableError):
-                return True  # listing it again shows what became of it
-    return not size or _listed(queue) != {file.name for file in queue.files}
+                except (VanishedError, StoreIOError, UnreadableError):
+                    return True  # listing it again shows what became of it
+        return not size or _listed(self.queue) != {file.name for file in self.queue.files}
+
+    def _opened(self, file: StoreFile) -> ByteSource:
+        self._looks += 1
+        if self._source is None or self._looks > _LOOKS:
+            self._close()
+            self._source, self._looks = file.open("pread"), 0
+        return self._source
+
+    def _close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+            self._source = None
 
 
 def _listed(queue: Queue) -> set[str]:

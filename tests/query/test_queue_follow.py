@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,3 +39,23 @@ def test_a_file_that_expires_while_it_is_opened(tmp_path: Path, monkeypatch: pyt
     slots = [slot for found in following.batches(["queue_offset"]) if found is not None for slot in found[1]]
     assert len(expired) == 1
     assert slots == list(range(200, 250))
+
+
+@pytest.mark.timeout(60)
+def test_a_file_that_takes_the_name_of_the_one_that_is_open(tmp_path: Path) -> None:
+    """As a restored copy does: the file that was looked at gets no more entries."""
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put_many([Message("T", b"body", queue_id=0) for _ in range(8)])
+    path = root / "consumequeue/T/0" / f"{0:020d}"
+    whole = tmp_path / "whole"
+    whole.write_bytes(path.read_bytes())
+    path.write_bytes(whole.read_bytes()[: 5 * 20].ljust(path.stat().st_size, b"\0"))
+    batches = QueueFollow(Store.open(root), "T", 0, 0, traits_of("5.3.3"), 8).batches(["queue_offset"])
+    slots = next(found[1] for found in batches if found is not None)
+    assert (slots, next(batches)) == ([0, 1, 2, 3, 4], None)
+    replacing = threading.Timer(0.3, whole.rename, (path,))
+    replacing.start()
+    slots += [slot for found in batches if found is not None for slot in found[1]]
+    replacing.join()
+    assert slots == list(range(8))
