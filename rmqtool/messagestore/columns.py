@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +70,8 @@ ANSWER = pa.schema(
     }
 )
 """of the table that answers"""
+_ACK = partial(tuple.__new__, Ack)
+"""`Ack._make` without a look at the length"""
 _OWN = (KEYS, TAGS, UNIQ_KEY, CRC32, INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET)
 _STATUS = {
     Refused.ILLEGAL: PutStatus.MESSAGE_ILLEGAL,
@@ -287,7 +290,7 @@ def acks_of(given: list[Message], batch: Batch, physical: Ints, status: PutStatu
         repeat(host),
         repeat(""),
     )
-    return list(map(Ack._make, zip(*columns)))  # noqa: B905 - some have no end
+    return list(map(_ACK, zip(*columns)))  # noqa: B905 - some have no end
 
 
 def _column(part: pa.RecordBatch, name: str) -> pa.Array:
