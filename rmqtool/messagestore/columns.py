@@ -79,6 +79,7 @@ _STATUS = {
 }
 _INT = 1 << 31
 _NOTHING = type(None)
+_TEXTS = frozenset({str, _NOTHING})
 _FEW = 1 << 13
 """queues up to which marking them costs less than sorting"""
 _TAKES_NOTHING = (0, 0, 0, 0, -1, 0)
@@ -105,11 +106,14 @@ class Batch:
 
 
 def check_columns(table: pa.Table) -> None:
-    """Raises `UsageError` for columns that are unknown or missing."""
+    """Raises `UsageError` for columns that are unknown, missing or there twice."""
     known = {*_TYPES, "keys", "properties"}
     unknown = [name for name in table.column_names if name not in known]
     if unknown:
         raise UsageError(f"messages have no column {unknown[0]}: known are {', '.join(sorted(known))}")
+    twice = [name for name in table.column_names if table.column_names.count(name) > 1]
+    if twice:
+        raise UsageError(f"messages have one column {twice[0]}, not two")
     missing = [name for name in ("topic", "body") if name not in table.column_names]
     if missing:
         raise UsageError(f"messages need a column {missing[0]}")
@@ -203,25 +207,29 @@ def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.Reco
 
 def messages_of(part: pa.RecordBatch) -> list[Message]:
     """Single messages, for what is not done in columns. Raises `UsageError` as `batch_of`."""
-    found = {name: _column(part, name).to_pylist() for name in _TYPES if name in part.schema.names}
-    found["topic"] = part["topic"].cast(pa.string()).to_pylist()
-    if None in found["topic"] or None in found["body"]:
-        raise UsageError("columns topic and body: have a null")
+    names = part.schema.names
+    found = {name: _column(part, name).to_pylist() for name in _TYPES if name in names}
+    for name in {"topic", "tags", "uniq_key"}.intersection(names):
+        found[name] = _cast(part[name], pa.string(), name).to_pylist()
+    if None in found["topic"]:
+        raise UsageError("column topic: has a null")
     _ints(part, "flag")
     none = [None] * part.num_rows
-    keys = part["keys"].to_pylist() if "keys" in part.schema.names else none
-    maps = part["properties"] if "properties" in part.schema.names else pa.array(none, _MAP)
+    keys = none
+    if "keys" in names:
+        keys = _cast(part["keys"], _KEYS if _lists(part["keys"]) else pa.string(), "keys").to_pylist()
+    maps = _cast(part["properties"] if "properties" in names else pa.array(none), _MAP, "properties")
     _further(maps)
     return [
         Message(
             topic,
-            body,
+            body or b"",
             queue_id=queue_id,
             keys=one or (),
             properties={name: value for name, value in pairs or () if name and value},
             flag=flag or 0,
-            tags=None if tags is None else tags.decode(),
-            uniq_key=None if uniq_key is None else uniq_key.decode(),
+            tags=tags,
+            uniq_key=uniq_key,
             born_timestamp=born,
         )
         for topic, body, one, pairs, queue_id, flag, tags, uniq_key, born in zip(
@@ -249,9 +257,12 @@ def part_of(given: list[Message]) -> pa.RecordBatch | None:
     if any(one.properties or one.born_host is not None or type(one.keys) is str for one in given):
         return None
     topics, bodies = [one.topic for one in given], [one.body for one in given]
+    tags, uniq_keys = [one.tags for one in given], [one.uniq_key for one in given]
     try:
         if str in set(map(type, bodies)) or any(type(one) is not str for one in set(topics)):
             return None
+        if not _TEXTS.issuperset(map(type, tags)) or not _TEXTS.issuperset(map(type, uniq_keys)):
+            return None  # Arrow takes bytes for text
         born = _whole([one.born_timestamp for one in given], pa.int64())
         if _lowest(born) < 0:  # which stands for the time of the append in columns
             return None
@@ -260,9 +271,9 @@ def part_of(given: list[Message]) -> pa.RecordBatch | None:
                 "topic": pa.array(topics, pa.string()),
                 "body": pa.array(bodies, pa.large_binary()),
                 "queue_id": _whole([one.queue_id for one in given], pa.int64()),
-                "tags": pa.array([one.tags for one in given], pa.string()),
+                "tags": pa.array(tags, pa.string()),
                 "keys": pa.array([" ".join(one.keys) for one in given], pa.string()),
-                "uniq_key": pa.array([one.uniq_key for one in given], pa.string()),
+                "uniq_key": pa.array(uniq_keys, pa.string()),
                 "flag": _whole([one.flag for one in given], pa.int32()),
                 "born_timestamp": born,
             }
@@ -436,8 +447,13 @@ def _properties(
     keys, tags, further = none, none, none
     if "keys" in part.schema.names:
         given = part["keys"]
-        if pa.types.is_list(given.type) or pa.types.is_large_list(given.type):
-            given = pc.binary_join(_cast(given, _KEYS, "keys"), " ")
+        if _lists(given):
+            lists = _cast(given, _KEYS, "keys")
+            given = pc.binary_join(lists, " ")
+            if given.null_count > lists.null_count:  # a null among the keys of a message leaves none of them
+                refused[pc.is_valid(lists).to_numpy(False) & pc.is_null(given).to_numpy(False)] = (
+                    Refused.ILLEGAL
+                )
         keys = _values(given, "keys")
     if "tags" in part.schema.names:
         tags = _values(part["tags"], "tags")
@@ -448,12 +464,15 @@ def _properties(
     return (_values(uniq_keys, "uniq_key"), keys, tags, further), refused
 
 
+def _lists(keys: pa.Array) -> bool:
+    """Whether each message has a list of keys, and not one text."""
+    return bool(pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type))
+
+
 def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:
     """Properties of messages that have some of their own, and whether the separator stands in one."""
-    if not pa.types.is_map(maps.type):
-        raise UsageError("column properties: is not a map of strings")
     found, odd = [], np.zeros(len(maps), np.bool_)
-    for number, pairs in enumerate(maps.to_pylist()):
+    for number, pairs in enumerate(_cast(maps, _MAP, "properties").to_pylist()):
         own = [(name, value) for name, value in pairs or () if name and value]
         if any(name in _OWN for name, _ in own):
             raise UsageError(f"column properties: {', '.join(_OWN)} are not given there")

@@ -69,6 +69,7 @@ _WAIT_REMOVED = (4, 9, 1), (5, 0, 0)
 _SIZE_OF_BODY = (4, 9, 5)
 """since then `maxMessageSize` is that of the body, before that of the record"""
 _OWN = frozenset({KEYS, TAGS, UNIQ_KEY})
+_UNIQ, _KEYS, _TAGS, _END = f"{UNIQ_KEY}\x01", f"{KEYS}\x01", f"{TAGS}\x01", "\x02"
 _COUNTED = frozenset({INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET})
 """properties that a store gives (`HookUtils#checkInnerBatch` refuses the first, too)"""
 _MOST_INNER = (1 << 15) - 1
@@ -197,16 +198,16 @@ class UniqueKeys:
 
 
 def own_properties(uniq_key: str, keys: str | Sequence[str], tags: str | None) -> tuple[str, int]:
-    """The properties that have arguments of their own as they are stored, and how many they are."""
-    if not keys:
-        if not tags:
-            return f"{UNIQ_KEY}\x01{uniq_key}\x02", 1
-        return f"{UNIQ_KEY}\x01{uniq_key}\x02{TAGS}\x01{tags}\x02", 2
-    if type(keys) is not str:
-        keys = " ".join(keys)
-    if not tags:
-        return f"{UNIQ_KEY}\x01{uniq_key}\x02{KEYS}\x01{keys}\x02", 2
-    return f"{UNIQ_KEY}\x01{uniq_key}\x02{KEYS}\x01{keys}\x02{TAGS}\x01{tags}\x02", 3
+    """The properties that have arguments of their own as they are stored, and how many they are.
+
+    Raises `TypeError` for what is no string.
+    """
+    parts = [_UNIQ, uniq_key, _END]
+    if keys:
+        parts += _KEYS, keys if type(keys) is str else " ".join(keys), _END
+    if tags:
+        parts += _TAGS, tags, _END
+    return "".join(parts), len(parts) // 3
 
 
 def host_flags(born: Host, store: Host) -> int:
@@ -273,8 +274,9 @@ class RecordMaker:
         try:
             text, count = own_properties(uniq_key, message.keys, message.tags)
             others = dict(message.properties or ())
+            "".join((*others, *others.values()))  # fails where one is no string
         except (TypeError, ValueError):
-            raise _illegal("keys are strings, properties a mapping of strings") from None
+            raise _illegal("tags, keys and uniq_key are strings, properties a mapping of strings") from None
         waits = True
         if others:
             if not _OWN.isdisjoint(others):

@@ -53,7 +53,7 @@ from rmqtool.messagestore.threads import Threads
 from rmqtool.messagestore.topics import Topics
 from rmqtool.messagestore.undrained import undrained
 from rmqtool.messagestore.writing import Writer
-from rmqtool.scan.table import DEFAULT_COLUMNS
+from rmqtool.scan.table import COLUMNS, DEFAULT_COLUMNS
 from rmqtool.store.access import in_words
 
 if TYPE_CHECKING:
@@ -321,10 +321,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
     def put_many(self, messages: Iterable[Message] | pa.Table) -> list[Ack] | pa.Table:
         """Stores messages in their order, with few writes and one flush; an answer for each.
 
-        An Arrow table has the columns `topic` and `body`, and as it likes `queue_id`, `tags`, `keys` (a list
-        or one text), `uniq_key`, `flag`, `properties` (a map) and `born_timestamp`; it is answered with a
-        table of `status`, `topic`, `queue_id`, `queue_offset`, `physical_offset`, `uniq_key`. Raises
-        `UsageError` for other columns or types.
+        An Arrow table, or what Arrow makes one of (batches, data frames), has the columns `topic` and `body`,
+        and as it likes `queue_id`, `tags`, `keys` (a list or one text), `uniq_key`, `flag`, `properties` (a
+        map) and `born_timestamp`; it is answered with a table of `status`, `topic`, `queue_id`,
+        `queue_offset`, `physical_offset`, `uniq_key`. Raises `UsageError` for other columns or types.
         """
         return self._writer.put_many(messages)
 
@@ -401,6 +401,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
 
         Not cut by a broker's limits of one pull. Raises as `get`, and `UsageError` for an unknown column.
         """
+        unknown = [name for name in columns if name not in COLUMNS]
+        if unknown:
+            raise UsageError(f"the record table has no column {unknown[0]}")
         self._ready(topic, queue_id, offset, None)
         found = self._reader.table(topic, queue_id, offset, limit, columns)
         self._statistics.got(found.num_rows, found.nbytes)

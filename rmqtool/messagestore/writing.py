@@ -171,8 +171,10 @@ class Writer:
     def put_many(self, messages: Iterable[Message] | pa.Table) -> list[Ack] | pa.Table:
         """See `MessageStore.put_many`."""
         began = perf_counter_ns()
-        if hasattr(messages, "to_batches"):
-            return self._put_table(messages, began)
+        if hasattr(messages, "__arrow_c_stream__"):
+            import pyarrow as pa
+
+            return self._put_table(pa.table(messages), began)
         return self._put_list(list(messages), began)
 
     def _put_list(self, given: list[Message], began: int) -> list[Ack]:

@@ -123,6 +123,11 @@ def test_a_list_of_plain_messages_is_the_same_bytes(tmp_path: Path, release: str
         Message("T", b"", queue_id=1.5),  # type: ignore[arg-type]
         Message("T", b"", flag=1.5),  # type: ignore[arg-type]
         Message("T", b"", born_timestamp=1e12),  # type: ignore[arg-type]
+        Message("T", b"", tags=b"TagA"),  # type: ignore[arg-type]
+        Message("T", b"", tags=["TagA"]),  # type: ignore[arg-type]
+        Message("T", b"", uniq_key=b"id"),  # type: ignore[arg-type]
+        Message("T", b"", properties={"WAIT": False}),  # type: ignore[dict-item]
+        Message("T", b"", properties={b"name": b"value"}),  # type: ignore[dict-item]
     ],
     ids=lambda one: repr(one)[8:60],
 )
@@ -131,12 +136,15 @@ def test_an_odd_message_is_answered_as_by_itself(tmp_path: Path, odd: Message) -
     with open_small(tmp_path / "store", maxMessageSize=100) as store:
         store.topics.set("Closed", perm=4)
         alone = store.put(odd)
+        assert alone.status is PutStatus.MESSAGE_ILLEGAL
         acks = store.put_many([Message("T", b"")] * 20 + [odd] + [Message("T", b"")] * 20)
         place = {"queue_id", "queue_offset", "physical_offset", "uniq_key"}
         assert [one.status for one in acks[:20] + acks[21:]] == [PutStatus.PUT_OK] * 40
         assert without(acks[20], place) == without(alone, place)
         numbers = {type(one) for one in (odd.queue_id, odd.flag, odd.born_timestamp)}
-        if odd.flag == 0 and odd.topic != "\ud800" and float not in numbers:
+        texts = (odd.tags, odd.uniq_key, *(odd.properties or {}), *(odd.properties or {}).values())
+        typed = float not in numbers and all(isinstance(one, str | None) for one in texts)
+        if odd.flag == 0 and odd.topic != "\ud800" and typed:
             row = {"topic": odd.topic, "body": odd.body, "tags": odd.tags, "keys": list(odd.keys)}
             row |= {"uniq_key": odd.uniq_key, "queue_id": odd.queue_id}
             row["properties"] = list((odd.properties or {}).items())
@@ -200,6 +208,7 @@ def test_queues_in_turn_ids_and_refusals(tmp_path: Path) -> None:
         {"topic": ["T"], "body": [b""], "flag": [1 << 40]},
         {"topic": ["T"], "body": [b""], "uniq_key": [b"\xff"]}, {"topic": [b"\xff"], "body": [b""]},
         {"topic": ["T"], "body": [b""], "keys": [[b"\xff"]]},
+        {"topic": ["T"], "body": [b""], "properties": [{"name": "value"}]},
     ],
 )  # fmt: skip
 def test_tables_that_are_none_of_messages(tmp_path: Path, table: dict[str, list[Any]]) -> None:
@@ -207,6 +216,56 @@ def test_tables_that_are_none_of_messages(tmp_path: Path, table: dict[str, list[
         with pytest.raises(UsageError):
             store.put_many(pa.table(table))
         assert not store.queues()
+
+
+def test_a_column_stands_twice(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(["T"]), *[pa.array([b""])] * 2], ["topic", "body", "body"])
+    with open_small(tmp_path / "store") as store, pytest.raises(UsageError, match="one column body"):
+        store.put_many(table)
+
+
+FURTHER = {"enableMultiDispatch": True, "enableLmq": True}
+"""with which tables that have properties are put message by message"""
+
+
+@pytest.mark.parametrize("settings", [{}, FURTHER], ids=["columns", "singly"])
+def test_a_null_among_keys_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """It would be stored without any of its keys."""
+    keys = [["one", None], None, [], ["one", "two"]]
+    rows = {"topic": ["T"] * 4, "body": [b""] * 4, "queue_id": [0] * 4, "keys": keys}
+    table = pa.table({**rows, "properties": pa.nulls(4)})
+    with open_small(tmp_path / "store", **settings) as store:
+        assert store.put_many(table)["status"].to_pylist() == [
+            "MESSAGE_ILLEGAL",
+            "PUT_OK",
+            "PUT_OK",
+            "PUT_OK",
+        ]
+        assert [one.queue_offset for one in store.query_key("T", "one")] == [2]
+
+
+@pytest.mark.parametrize("settings", [{}, FURTHER], ids=["columns", "singly"])
+def test_properties_may_be_of_bytes(tmp_path: Path, settings: dict[str, Any]) -> None:
+    rows = {"topic": ["T"], "body": [None], "queue_id": [0], "tags": [b"TagA"], "keys": [b"one two"]}
+
+    def table(value: bytes) -> pa.Table:
+        properties = pa.array([[(b"name", value)]], pa.map_(pa.binary(), pa.binary()))
+        return pa.table({**rows, "properties": properties})
+
+    with open_small(tmp_path / "store", **settings) as store:
+        store.put_many(table(b"value"))
+        found = store.get("T", 0, 0).messages[0]
+        assert (found.properties["name"], found.tags, found.keys) == ("value", "TagA", ["one", "two"])
+        with pytest.raises(UsageError, match="column properties: Invalid UTF8"):
+            store.put_many(table(b"\xff"))
+
+
+def test_what_arrow_makes_a_table_of(tmp_path: Path) -> None:
+    batch = pa.record_batch({"topic": ["T"], "body": [b"x"], "queue_id": [0]})
+    with open_small(tmp_path / "store") as store:
+        for given in (batch, pa.RecordBatchReader.from_batches(batch.schema, [batch])):
+            assert store.put_many(given)["status"].to_pylist() == ["PUT_OK"]
+        assert store.offsets("T", 0) == (0, 2)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()], ids=str)

@@ -242,6 +242,8 @@ def test_a_queue_as_a_table(tmp_path: Path) -> None:
         part = store.get_table("Topic1", 2, 7, 5, columns=["queue_offset"])
         assert part["queue_offset"].to_pylist() == list(range(7, 12))
         assert store.get_table("Nothing", 0).num_rows == 0
+        with pytest.raises(UsageError, match="no column bodies"):
+            store.get_table("Nothing", 0, columns=["bodies"])
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
