@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.log_view import LogView
 from rmqtool.broker.queue_view import QueueView
 from rmqtool.broker.traits import traits_of
-from rmqtool.errors import NewerFormatError
+from rmqtool.errors import NewerFormatError, VanishedError
+from rmqtool.store.growing import queue_now, segments_now
 from rmqtool.store.layout import FileKind, Queue
 from rmqtool.store.rocksdb import rocksdb_queue_files
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.traits import Traits
     from rmqtool.store.layout import Store
+
+_TRIES = 10
+"""how often files are listed that expire before they are opened"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,36 @@ def served_queue(store: Store, topic: str, queue_id: int, rules: ReadRules) -> I
 
     Raises `NewerFormatError` where queues lie in RocksDB.
     """
-    queue = find_queue(store, topic, queue_id)
-    with LogView(store.segments) as log, QueueView(queue, log, rules.traits) as view:
+    queue, segments = find_queue(store, topic, queue_id), store.segments
+    with ExitStack() as stack:
+        for left in reversed(range(_TRIES)):
+            log = stack.enter_context(LogView(segments))
+            try:
+                view = stack.enter_context(QueueView(queue, log, rules.traits))
+                break
+            except VanishedError:
+                if not left:
+                    raise
+                queue, segments = queue_now(store, queue.kind, topic, queue_id), segments_now(store)
         yield view
+
+
+def first_there(view: QueueView) -> int:
+    """Queue offset of the first message that has not expired; the end of the queue without one.
+
+    A broker that starts while its queues lag behind the log, as they do while segments expire, serves from
+    `min_offset`, where its consumers get nothing and go on.
+    """
+    floor = max(view.log.low, 0)
+    for file in view.files:
+        last = len(view.column(file, "physical_offset")) - 1
+        if last < 0 or view.unit(file, last, "physical_offset") < floor:
+            continue
+        number = view.first_at(file, floor)
+        if number is not None:
+            first = view.unit(file, number, "base_offset") if view.batch else file.base // view.width + number
+            return max(first, view.min_offset)
+    return max(view.max_offset, view.min_offset)
 
 
 def find_queue(store: Store, topic: str, queue_id: int) -> Queue:

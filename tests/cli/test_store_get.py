@@ -14,6 +14,9 @@ from statistics import median
 import pytest
 
 from rmqtool import Message, MessageStore
+from rmqtool.broker.get_message import GetMessageStatus, pull
+from rmqtool.query.served_queue import find_queue, first_there, read_rules, served_queue
+from rmqtool.store.layout import Store
 from tests.cli.dumping import assert_one_line
 from tests.cli.test_interrupt import DRIVER
 from tests.helpers import ROOT, rmq
@@ -51,6 +54,32 @@ def test_nothing_there_is_exit_1(store: Path) -> None:
     assert rmq("store", "get", store, "Absent", 0).exit_code == 1
     assert_one_line(rmq("store", "get", store, "../config", 0), 2)
     assert_one_line(rmq("store", "get", store, "T", 0, "-n", 0), 2)
+
+
+@pytest.mark.parametrize("offset", ["min", "0", "25"])
+def test_it_begins_with_what_has_not_expired(store: Path, offset: str) -> None:
+    """Queues lag behind the log while its segments expire: none of their first file is there any more."""
+    for segment in sorted((store / "commitlog").iterdir())[:2]:
+        segment.unlink()
+    result = rmq("store", "get", store, "T", 0, offset, "-n", 100, "--body", *NDJSON)
+    slots = [row["slot"] for row in result.of_type("message")]
+    assert result.exit_code == 0, result.stderr
+    assert slots == list(range(slots[0], 100))
+    assert 25 < slots[0] < 75
+    assert [row["body_utf8"] for row in result.of_type("message")] == [str(slot) for slot in slots]
+
+
+def test_a_file_that_expires_before_it_is_opened(store: Path) -> None:
+    seen = Store.open(store)
+    assert len(seen.segments) > 2
+    assert find_queue(seen, "T", 0).files
+    (store / "commitlog" / f"{0:020}").unlink()
+    (store / "consumequeue" / "T" / "0" / f"{0:020}").unlink()
+    with served_queue(seen, "T", 0, read_rules(seen, None)) as view:
+        first = first_there(view)
+        assert (view.max_offset, view.log.low) == (100, 4096)
+        assert 20 <= first < 40
+        assert pull(view, first, 1).status is GetMessageStatus.FOUND
 
 
 def follow(root: Path, topic: str, *more: str) -> subprocess.Popen[bytes]:

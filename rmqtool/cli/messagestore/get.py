@@ -113,7 +113,7 @@ def command(
     from rmqtool.output.tablerows import Column
     from rmqtool.query.offset_query import OffsetQuery
     from rmqtool.query.queue_follow import QueueFollow
-    from rmqtool.query.served_queue import read_rules, served_queue
+    from rmqtool.query.served_queue import first_there, read_rules, served_queue
     from rmqtool.query.verdict import Question
 
     context = Context(output)
@@ -144,7 +144,7 @@ def command(
         with served_queue(opened, topic, number, rules) as view:
             begin = parse_queue_offset(opened, view, topic, number, offset or "min", None)
             if not follow:
-                asked = Question(topic, number, max(begin, view.min_offset))
+                asked = Question(topic, number, max(begin, first_there(view)))
                 query = OffsetQuery(opened, view, rules, asked, wanted, unread=unread)
                 code = _once(context, query, out, most or _MESSAGES, member)
                 say_queues(context, opened, topic, view)
