@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.expiry import aged, expired_segments, ratios
+from rmqtool.errors import StoreIOError
 from rmqtool.store.config import config_of
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from rmqtool.store.layout import Store
@@ -39,8 +41,11 @@ class Room:
 
 
 def room_of(path: str | os.PathLike[str]) -> Room:
-    """Asks the file system of a path."""
-    found = os.statvfs(path)
+    """Asks the file system of a path. Raises `StoreIOError`."""
+    try:
+        found = os.statvfs(path)
+    except OSError as error:
+        raise StoreIOError(f"{escape_name(os.fspath(path))}: {error.strerror}") from error
     total = found.f_blocks * found.f_frsize
     return Room(total, total - found.f_bfree * found.f_frsize, found.f_bavail * found.f_frsize)
 

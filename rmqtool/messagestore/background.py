@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
@@ -99,7 +100,8 @@ class Background:
         except RmqtoolError as error:
             self._dispatching.error = error
         self._statistics.tick()
-        publish(self._opened.held.folder, self._statistics.now())
+        with suppress(RmqtoolError):  # a store goes on without counters
+            publish(self._opened.held.folder, self._statistics.now())
 
     def _sync_queues(self) -> None:
         dispatching = self._dispatching

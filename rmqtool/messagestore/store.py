@@ -120,7 +120,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             (lambda: self._flusher.flushed) if shows_flushed else (lambda: self._log.committed),
         )
         self._flusher.on_flush = self._log.on_commit = self._dispatching.wake
-        self._statistics = Statistics(self.root, lambda: (self.dispatch_behind, self.flush_behind))
+        self._statistics = Statistics(folder.here, lambda: (self.dispatch_behind, self.flush_behind))
         offsets = {key: queue.max_offset for key, queue in start.queues.items()}
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
@@ -499,7 +499,10 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         return max(self._log.end - self._flusher.flushed, 0)
 
     def stats(self) -> StoreStatistics:
-        """What was put and read, how fast, and how far dispatching and flushing are behind."""
+        """What was put and read, how fast, and how far dispatching and flushing are behind.
+
+        Raises `StoreClosedError`, `StoreIOError`.
+        """
         self._demand_open()
         return self._statistics.now()
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import stat
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rmqtool import Message
+from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.messages import PutStatus
 from rmqtool.messagestore.statistics import Statistics, publish, published
 from rmqtool.store.kinds import STATUS_FILE
 from rmqtool.store.lock import probe
 from rmqtool.store.writing import Folder
+from tests.disks import refuse
 from tests.helpers import held, rmq
 from tests.messagestore.helpers import open_small, traffic
 
@@ -98,6 +103,47 @@ def test_a_status_that_somebody_made_up(tmp_path: Path, more: dict[str, object])
         for form in ((), ("--json",)):
             done = rmq("store", "status", root, *form)
             assert (done.exit_code, "\x9b" in done.stdout) == (0, False), done.stderr
+
+
+def wait_for(path: Path) -> None:
+    until = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.02)
+
+
+def test_a_disk_that_does_not_say_its_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters come again, and with them checkpoints, which the same thread writes; so does expiry."""
+    settings = {"cleanResourceInterval": 10}
+    with monkeypatch.context() as patch:
+        patch.setattr("rmqtool.messagestore.expiry.FIRST_RUN", 0.01)
+        refuse(patch, "statvfs", errno.EIO)
+        store = open_small(tmp_path / "store", **settings)
+        with store:
+            for act in (store.stats, store.expire):
+                with pytest.raises(StoreIOError, match="Input/output error"):
+                    act()
+            time.sleep(1.5)
+            assert not (tmp_path / "store" / STATUS_FILE).exists()
+            patch.undo()
+            assert store.put(Message("T", b"")).status is PutStatus.PUT_OK
+            wait_for(tmp_path / "store" / STATUS_FILE)
+            names = {one.name for one in threading.enumerate()}
+            assert {"rmqtool-checkpoint", "rmqtool-clean"} <= names
+
+
+def test_a_store_that_is_moved_while_it_is_open(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        (tmp_path / "store").rename(tmp_path / "moved")
+        assert store.put_many(traffic(0, 100))[-1].status is PutStatus.PUT_OK
+        assert 0 < store.stats().disk_ratio < 1
+        assert store.expire().segments == 0
+        store.topics.set("Made")
+        wait_for(tmp_path / "moved" / STATUS_FILE)
+    assert not (tmp_path / "store").exists()
+    with open_small(tmp_path / "moved") as store:
+        assert store.topics.get("Made") is not None
+        assert sum(store.offsets(*queue)[1] for queue in store.queues()) == 100
 
 
 @pytest.mark.parametrize(
