@@ -71,7 +71,7 @@ class PullLimits:
     def at_once(self) -> int:
         """Messages that a pull delivers without a look at each, at most."""
         most_bytes, most_messages = self.in_memory
-        return most_messages if most_bytes <= _MAX_PULL_BYTES else 0
+        return max(most_messages, 0) if most_bytes <= _MAX_PULL_BYTES else 0
 
 
 _LIMITS = PullLimits()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,13 +123,18 @@ def test_files_that_expire_are_let_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "most", [{"maxTransferCountOnMessageInMemory": 0}, {"accessMessageInMemoryMaxRatio": 0}]
+    "most",
+    [
+        {"maxTransferCountOnMessageInMemory": 0},
+        {"maxTransferCountOnMessageInMemory": -1},
+        {"accessMessageInMemoryMaxRatio": 0},
+    ],
 )
 def test_limits_are_those_of_a_pull(tmp_path: Path, most: dict[str, int]) -> None:
     with open_small(tmp_path, maxTransferBytesOnMessageInMemory=3000, **most) as store:
         store.put_many([Message("T", b"x" * 1000, queue_id=0) for _ in range(12)])
-        for limit in (1, 2, 12):
-            assert store.get_raw("T", 0, 3, limit) == pulled(store, "T", 0, 3, limit)
+        for begin, limit in product((0, 3), (1, 2, 12)):
+            assert store.get_raw("T", 0, begin, limit) == pulled(store, "T", 0, begin, limit)
 
 
 @pytest.mark.parametrize("limit", [1, 32])
