@@ -335,6 +335,8 @@ class LogFiles:
                     self._made.discard(base)
                 else:
                     self._make(path, size)
+            except OSError as error:  # of a nameless file, or of the descriptor on the way to it
+                raise OSError(error.errno, error.strerror, path) from error
             finally:
                 self._directories.pop(base, None)
             staged = None if self._pool is None else self._pool.take()
@@ -371,8 +373,8 @@ class LogFiles:
             descriptor = create_sized(place, size, self._places.owner, 0o644)
         except FileExistsError:
             descriptor = open_for_writing(place)
-            os.ftruncate(descriptor, size)
         try:
+            os.ftruncate(descriptor, size)
             if self._warm is not None and (locked := self._warm(descriptor, size)) is not None:
                 self._locked[int(os.path.basename(path))] = locked
             os.fsync(descriptor)

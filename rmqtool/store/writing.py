@@ -385,21 +385,20 @@ def create_sized(
     it is the owner's and begins with `head` by then, too, which the caller writes all the same.
     """
     with parent_of(path) as (folder, name):
+        named = False
         try:
             descriptor = os.open(os.curdir, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
         except OSError as error:
             if error.errno not in _NO_NAMELESS:
                 raise
-            descriptor = os.open(name, _NEW_FILE, mode, dir_fd=folder)
-            owner.give(descriptor)
-            os.ftruncate(descriptor, size)
-            return descriptor
+            descriptor, named = os.open(name, _NEW_FILE, mode, dir_fd=folder), True
         try:
             owner.give(descriptor)
             os.ftruncate(descriptor, size)
-            if head:
-                os.pwrite(descriptor, head, 0)
-            os.link(by_descriptor(descriptor), name, dst_dir_fd=folder, follow_symlinks=True)
+            if not named:
+                if head:
+                    os.pwrite(descriptor, head, 0)
+                os.link(by_descriptor(descriptor), name, dst_dir_fd=folder, follow_symlinks=True)
         except OSError:
             os.close(descriptor)
             raise

@@ -686,6 +686,42 @@ def test_a_full_disk_is_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert rmq("verify", tmp_path / "store").exit_code == 0
 
 
+@pytest.mark.parametrize("call", ["open", "link", "fsync"])
+def test_the_segment_that_cannot_be_made_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    with (
+        open_small(tmp_path / "store", mappedFileSizeCommitLog=4096) as store,
+        monkeypatch.context() as patched,
+    ):
+        store.topics.set("T", write_queues=1)
+        refuse(patched, call, errno.EIO)
+        assert store.put(Message("T", b"")).message == f"commitlog/{0:020}: Input/output error"
+
+
+def test_a_segment_that_cannot_be_made_leaves_no_descriptor_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system without files that have no name, too; it is tried again with each put."""
+    with (
+        open_small(tmp_path / "store", mappedFileSizeCommitLog=4096) as store,
+        monkeypatch.context() as patched,
+    ):
+        store.topics.set("T", write_queues=1)
+        refuse(patched, "ftruncate", errno.ENOSPC)
+        refuse(
+            patched,
+            "open",
+            errno.EOPNOTSUPP,
+            lambda _, flags=0, *more: flags & os.O_TMPFILE == os.O_TMPFILE,
+        )
+        assert store.put(Message("T", b"")).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+        before = len(os.listdir("/proc/self/fd"))
+        statuses = {store.put(Message("T", b"")).status for _ in range(30)}
+        assert statuses == {PutStatus.CREATE_MAPPED_FILE_FAILED}
+        assert len(os.listdir("/proc/self/fd")) < before + 10
+
+
 def test_no_segment_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_small(tmp_path / "store", mappedFileSizeCommitLog=1 << 16) as store:
         with monkeypatch.context() as patched:
