@@ -122,8 +122,8 @@ def _refusal(root: str, state: lock.LockState) -> str:
 
 def _release(held: Held) -> None:
     # Unlinked while it is held: who opened it meanwhile cannot have got the lock.
-    if held.made and os.fstat(held.descriptor).st_size == 0:
-        with suppress(OSError):
+    with suppress(OSError):
+        if held.made and os.fstat(held.descriptor).st_size == 0:
             os.unlink("lock", dir_fd=held.folder.descriptor)
             found = os.fstat(held.folder.descriptor)
             os.utime(held.folder.here, ns=(found.st_atime_ns, held.root_mtime_ns))

@@ -225,6 +225,19 @@ def test_what_the_system_said_is_one_clear_line(tmp_path: Path, monkeypatch: pyt
         store.close()
 
 
+def test_the_lock_goes_where_its_file_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_small(tmp_path / "store")
+    with monkeypatch.context() as failing:
+        refuse(
+            failing,
+            "fstat",
+            errno.ESTALE,
+            lambda first, *_: os.readlink(f"/proc/self/fd/{first}").endswith("/lock"),
+        )
+        store.close()
+    open_small(tmp_path / "store").close()
+
+
 def is_in_the_log(descriptor: int, *_: Any) -> bool:
     return "/commitlog/" in os.readlink(f"/proc/self/fd/{descriptor}")
 
