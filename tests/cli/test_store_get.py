@@ -19,7 +19,7 @@ from rmqtool.query.served_queue import find_queue, first_there, read_rules, serv
 from rmqtool.store.layout import Store
 from tests.cli.dumping import assert_one_line
 from tests.cli.test_interrupt import DRIVER
-from tests.helpers import ROOT, rmq
+from tests.helpers import ROOT, held, rmq
 from tests.messagestore.helpers import SMALL
 
 NDJSON = ("--format", "ndjson")
@@ -80,6 +80,20 @@ def test_a_file_that_expires_before_it_is_opened(store: Path) -> None:
         assert (view.max_offset, view.log.low) == (100, 4096)
         assert 20 <= first < 40
         assert pull(view, first, 1).status is GetMessageStatus.FOUND
+
+
+def test_what_its_writer_has_not_dispatched_yet_is_no_damage(store: Path) -> None:
+    with MessageStore.open(store, config=SMALL) as writer:
+        writer.put(Message("U", b"", queue_id=0))
+    last = max((store / "consumequeue" / "T" / "0").iterdir())
+    with last.open("r+b") as file:
+        file.seek(19 * 20)
+        file.write(bytes(20))
+    with held(store):
+        result = rmq("store", "get", store, "T", 0, "max", *NDJSON)
+    assert result.exit_code == 0, result.rows
+    assert [row["slot"] for row in result.of_type("message")] == [98]
+    assert rmq("store", "get", store, "T", 0, "max", *NDJSON).rows[-1]["incomplete_reason"] == "damage"
 
 
 def follow(root: Path, topic: str, *more: str) -> subprocess.Popen[bytes]:

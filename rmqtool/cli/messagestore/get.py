@@ -115,6 +115,7 @@ def command(
     from rmqtool.query.queue_follow import QueueFollow
     from rmqtool.query.served_queue import first_there, read_rules, served_queue
     from rmqtool.query.verdict import Question
+    from rmqtool.scan.options import ReadOptions
 
     context = Context(output)
     with named("TOPIC"):
@@ -145,7 +146,8 @@ def command(
             begin = parse_queue_offset(opened, view, topic, number, offset or "min", None)
             if not follow:
                 asked = Question(topic, number, max(begin, first_there(view)))
-                query = OffsetQuery(opened, view, rules, asked, wanted, unread=unread)
+                reading = ReadOptions.of(opened)
+                query = OffsetQuery(opened, view, rules, asked, wanted, unread=unread, reading=reading)
                 code = _once(context, query, out, most or _MESSAGES, member)
                 say_queues(context, opened, topic, view)
                 return code
