@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from formats.java import java_parse_int
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Message
 
@@ -77,10 +78,9 @@ class CsvHeader:
             name: cell for name, cell in zip(self._names, cells, strict=True) if cell or name == self._body
         }
         for name in row.keys() & _NUMBERS.keys():
-            try:
-                row[name] = int(row[name])
-            except ValueError:
-                raise LineError(f"{name} is not a whole number") from None
+            row[name] = java_parse_int(row[name].strip(), 64)
+            if row[name] is None:
+                raise LineError(f"{name} is not a whole number")
         if "keys" in row:
             row["keys"] = row["keys"].split()
         if "properties" in row:

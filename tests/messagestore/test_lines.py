@@ -64,7 +64,13 @@ def test_csv_has_the_same_names() -> None:
         b'a,"b"\nc', ["k1", "k2"], {"x": "y"}, 2, None,
     )  # fmt: skip
     assert header.message(b"T,,,,,").body == b""
-    for line, why in ((b"T", "1 cells"), (b"T,,,,x,", "whole number"), (b"T,,,{,,", "JSON"), (b'"', "CSV")):
+    for line, why in (
+        (b"T", "1 cells"),
+        (b"T,,,,x,", "whole number"),
+        (b"T,,,,1_0,", "whole number"),
+        (b"T,,,{,,", "JSON"),
+        (b'"', "CSV"),
+    ):
         with pytest.raises(LineError, match=why):
             header.message(line)
     for line in (b"topic,nope", b"body_utf8", b"topic,topic", b'"'):
