@@ -7,13 +7,14 @@ all its records are in the log, or the only file that has them.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmqtool.repair.plan import Action
 from rmqtool.repair.plan_words import counted
-from rmqtool.repair.prove.records import MOST, differing, open_segment, record_at, sound
+from rmqtool.repair.prove.records import LikelyBegin, differing, has_at, open_segment, record_at, sound
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.joined_runs import joined_runs
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+_MOST = 10_000
+"""records of a file that are looked at one by one"""
 _NEAR = 1 << 20
 """bytes of the result that are read at once"""
 
@@ -49,10 +52,10 @@ def lacking_beside(
         file = store.file(edit.change.path) if edit.change.action is Action.REMOVE else None
         if file is None or file.kind is not FileKind.UNKNOWN or not file.regular:
             continue
-        offsets = np.concatenate(
-            [np.empty(0, np.int64), *(run for run in _not_in(after, file, kernels, access))]
-        )
-        lost = [one for one in offsets[:MOST].tolist() if record_at(store, one, kernels, access) is None]
+        others, lost = _not_in(after, file, kernels, access), list[int]()
+        for offset in islice((one for some in others for one in some.tolist()), _MOST):
+            if record_at(store, offset, kernels, access) is None:
+                lost.append(offset)
         if lost:
             yield (
                 f"{file.display_path} has {counted(len(lost), 'whole record')} that the result lacks, the "
@@ -68,8 +71,9 @@ def _not_in(after: Store, file: StoreFile, kernels: Kernels, access: Access) -> 
         scan = SegmentScan(
             source, 0, checks=Check.ALL, active=True, keep_stale=True, past_blanks=True, kernels=kernels
         )
-        opened, result = None, None
+        opened, result, begin = None, None, LikelyBegin()
         for run in joined_runs(scan):
+            first = begin.of(run)
             stated = run.rows[:, Field.STORED_PHYSICAL_OFFSET]
             asked = np.flatnonzero(sound(run, kernels) & (stated >= log.first_offset))
             shifts = stated[asked] - run.rows[asked, Field.POSITION]
@@ -81,4 +85,9 @@ def _not_in(after: Store, file: StoreFile, kernels: Kernels, access: Access) -> 
                     stack.close()
                     opened, result = segment, stack.enter_context(open_segment(segment, access, _NEAR))
                 own, there = Records(run.rows[asked[part]], run.window, run.origin), stated[asked[part]]
-                yield there[differing(own, result, int(there[0]) - segment.base)]
+                odd = np.flatnonzero(differing(own, result, int(there[0]) - segment.base))
+                if (
+                    len(odd) and shifts[part[0]] != first
+                ):  # among those of another place, or offsets are wrong
+                    odd = odd[[not has_at(after, own, one, first, kernels, access) for one in odd.tolist()]]
+                yield there[odd]

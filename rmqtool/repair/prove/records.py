@@ -8,6 +8,7 @@ bytes. Files that are replaced or leave the store are scanned whole.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -44,6 +45,8 @@ _ONE = 1 << 14
 """bytes that are read for one record at first"""
 MOST = 100_000
 """changed records that are looked at one by one"""
+_BEGINS = 64
+"""begins of a file that are counted further"""
 _SEPARATOR = b"\x02"
 
 
@@ -198,8 +201,10 @@ class Comparison:
     def _misplaced(self, mine: Segment) -> None:
         """Records of such a file that state other places, none of which the result's log reaches.
 
-        What lies in front of that has expired.
+        What lies in front of that has expired. Among records of another segment one may have a wrong offset,
+        which the result has put right.
         """
+        begin = LikelyBegin()
         log = self.result.segments
         bases, ends = np.array([(one.base, one.end) for one in log], np.int64).reshape(-1, 2).T
         with self._open(mine) as source:
@@ -217,7 +222,14 @@ class Comparison:
                 missing = (stated != positions + mine.base) & (stated >= log.first_offset)
                 missing &= np.searchsorted(bases, stated, "right") == np.searchsorted(ends, stated, "right")
                 numbers = np.flatnonzero(missing & sound(run, self.kernels))
+                numbers = self._without_put_right(run, numbers, begin.of(run))
                 self._note_at(run, numbers, stated[numbers])
+
+    def _without_put_right(self, run: Records, numbers: Starts, begin: int) -> Starts:
+        """Of some rows those that the result does not have where they lie in a file that begins there."""
+        looked, rest = numbers[:MOST], numbers[MOST:]
+        has = [has_at(self.result, run, one, begin, self.kernels, self.access) for one in looked.tolist()]
+        return np.concatenate((looked[~np.array(has, np.bool_)], rest))
 
     def _open(self, segment: Segment) -> ByteSource:
         return open_segment(segment, self.access, self.near)
@@ -265,6 +277,26 @@ class Comparison:
         self.more += max(len(numbers) - room, 0)
         places = zip(numbers[:room].tolist(), physical_offsets[:room].tolist(), strict=True)
         self.changed += [_record(run, number, offset) for number, offset in places]
+
+
+class LikelyBegin:
+    """The physical offset of a file's first byte that most of its records state, run by run."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+
+    def of(self, run: Records) -> int:
+        """As far as this run and those before it tell."""
+        begins = run.rows[:, Field.STORED_PHYSICAL_OFFSET] - run.rows[:, Field.POSITION]
+        self._counts.update(begins.tolist())
+        self._counts = Counter(dict(self._counts.most_common(_BEGINS)))
+        return self._counts.most_common(1)[0][0]
+
+
+def has_at(store: Store, run: Records, number: int, begin: int, kernels: Kernels, access: Access) -> bool:
+    """Whether a store has the message of a row where it lies in a file that begins at a physical offset."""
+    offset = begin + int(run.rows[number, Field.POSITION])
+    return record_at(store, offset, kernels, access) == _record(run, number, offset)
 
 
 def _record(run: Records, number: int, physical_offset: int) -> Record:

@@ -329,3 +329,18 @@ def test_records_that_only_a_file_of_another_length_has_are_reported(needed: boo
     )
     assert [one.partition(f" {lost[0]}: ")[0] for one in remains] == [words] * needed
     assert done.exit_code == needed
+
+
+@pytest.mark.parametrize("name", [f"{5 * SEGMENT:020d}", "last.orig"])
+def test_a_record_of_a_moved_file_may_get_its_own_place_back(name: str, tmp_path: Path) -> None:
+    """460141: it stated another offset, far behind the log, and the plan that puts it right was refused."""
+    made = filled(3, more=5)
+    made.write(tmp_path / "store")
+    lying = made.stored[-3]
+    path, at = made.segment(lying.offset)
+    made.patch(path, at + 28, (lying.offset + (1 << 28)).to_bytes(8, "big"))
+    (tmp_path / "store" / path).rename(tmp_path / "store/commitlog" / name)
+    command = "recover", tmp_path / "store", "--store-config", conf(tmp_path / "store"), "--json"
+    done = rmq(*command, "--output", tmp_path / "out", "--apply")
+    assert (done.exit_code, json.loads(done.stdout)["summary"]["checked"]["remains"]) == (0, [])
+    assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
