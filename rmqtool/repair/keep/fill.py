@@ -13,10 +13,12 @@ from formats.properties import decode_pairs, is_lossless
 from rmqtool.broker.record_check import lacks_number
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import filler, split
+from rmqtool.repair.keep.headers import read_header
 from rmqtool.repair.keep.hole_layout import HoleLayout, smallest_filler
 from rmqtool.repair.keep.light import pairs_of, with_lists
 from rmqtool.repair.keep.listed import Listed
 from rmqtool.repair.keep.restore import padded, restored, sealed
+from rmqtool.repair.keep.room import Missing
 from rmqtool.repair.keep.slot_assignment import batch_count
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.repair.keep.tombstone_template import TombstoneTemplates
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rmqtool.repair.keep.light import MultiDispatchPositions
+    from rmqtool.repair.keep.light_gaps import Further
     from rmqtool.repair.keep.logbytes import LogBytes
     from rmqtool.repair.keep.model import Frame, Header, Hole, QueueKey
 
@@ -60,6 +63,8 @@ class Filled:
     """physical offset of the blank that closes the segment"""
     unplaced: list[Frame] = field(default_factory=list)
     """whole messages that no queue takes, that fillers stand in for"""
+    without: list[Missing] = field(default_factory=list)
+    """queue positions whose place in the hole turned out to be too small"""
     lengthened: int | None = None
     """physical offset of an intact record that takes the first bytes of the hole as separators"""
 
@@ -163,19 +168,20 @@ class Filling:
         place = _place(hole, key, slot, start, header)
         if key[0] in self.batches:
             place = replace(place, batch_size=count)
-        kept = self._kept(place, length, header, crc_trailer=hole.trailer)
+        kept, further = self._kept(place, length, header, crc_trailer=hole.trailer)
         by_place = header is None and not kept and not hole.trailer and place.batch_size is None
         if by_place:
-            make = partial(self._templates.make, place, length)
+            make, data = partial(self._templates.make, place, length), self._templates.make(place, length)
         else:
-            make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
-            if isinstance(kept, dict) and make() is None:
-                make = partial(tombstone, place, length, self.plan_id, crc_trailer=hole.trailer)
-        data = make()
+            make, data = self._first_fit(place, length, kept, further, trailer=hole.trailer)
         if data is None and header is not None:  # it may state hosts of another width than the record had
+            self.multi_dispatch.give_back(start, further)
             self._tombstone(made, hole, position, start, length)
             return
+        if further and not (data is not None and self._names(data, place, further)):
+            self.multi_dispatch.give_back(start, further)
         if data is None:
+            made.without.append(Missing(key, slot, slot + count - 1, start, start + length))
             self._fillers(made, hole, start, length)
             return
         if by_place:
@@ -186,9 +192,45 @@ class Filling:
             made.tiles.add(start, length, partial(bytes, data) if few else _sure(make))
         made.tombstones.add(key, slot, count, start, length)
 
+    def _first_fit(
+        self,
+        place: Place,
+        length: int,
+        kept: bytes | dict[str, str] | None,
+        further: Sequence[Further],
+        *,
+        trailer: bool,
+    ) -> tuple[partial[bytes | None], bytes | None]:
+        """How the tombstone is made that names all further positions, else the first one that fits.
+
+        Without a trailer only where none fits with one: then the record had none either, as those in front of
+        it have that a broker of other settings wrote.
+        """
+        ways = [(kept, True)] * trailer + [(kept, False)]
+        if further and isinstance(kept, bytes):
+            pairs = pairs_of(further)
+            ways += [(pairs, True)] * trailer + [(pairs, False)]
+        ways += [(None, True)] * trailer + [(None, False)]
+        first: tuple[partial[bytes | None], bytes | None] | None = None
+        for own, ending in ways:
+            make = partial(tombstone, place, length, self.plan_id, kept=own, crc_trailer=ending)
+            data = make()
+            if data is None:
+                continue
+            if not further or self._names(data, place, further):
+                return make, data
+            first = first or (make, data)
+        return first or (make, None)
+
+    def _names(self, data: bytes, place: Place, further: Sequence[Further]) -> bool:
+        """Whether a tombstone names these positions in further queues."""
+        header = read_header(data, place.physical_offset, len(data))
+        own = None if header is None else header.properties
+        return self.multi_dispatch.stated(place.queue_id, own) == [*further]
+
     def _kept(
         self, place: Place, length: int, header: Header | None, *, crc_trailer: bool
-    ) -> bytes | dict[str, str] | None:
+    ) -> tuple[bytes | dict[str, str] | None, list[Further]]:
         """Properties that the tombstone takes over, with the positions in further queues that are true."""
         raw = _readable(header)
         room = 0
@@ -203,7 +245,7 @@ class Filling:
             dispatched=header is None or _is_dispatched(header),
         )
         if raw is None:
-            return pairs_of(found) or None
+            return pairs_of(found) or None, found
         for name in (
             props.INNER_NUM,
             props.INNER_BASE,
@@ -211,8 +253,8 @@ class Filling:
         ):  # the tombstone has a CRC of its own, or none
             raw = props.without(raw, name)
         if found == self.multi_dispatch.stated(key[1], raw):
-            return raw
-        return with_lists(raw, found)
+            return raw, found
+        return with_lists(raw, found), found
 
     def _cell(self, made: Filled, hole: Hole, layout: HoleLayout) -> None:
         if layout.length == 0:

@@ -160,6 +160,12 @@ class MultiDispatchPositions:
         found = self.of(topic, queue_id, start, own, 0, dispatched=dispatched, keeps=True)
         return own if found == self.stated(queue_id, own) else _relisted(own, found) or own
 
+    def give_back(self, start: int, stated: Iterable[Further]) -> None:
+        """The record at a physical offset does not name these after all: their places stay blank."""
+        for one in stated:
+            there = self._moved(one, start, -1)
+            self._taken[there.key].discard(there.slot)
+
     def _count(self, stated: list[Further], start: int, known: Collection[Further]) -> None:
         """Where units count, the unit of a record whose own properties are left counts too."""
         slots = {one.key: one.slot for one in known}

@@ -229,6 +229,9 @@ class LogRepair:
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:
                     made.repaired += self._filled(hole, claims.frames[number], layouts[number], end, filling)
+            made.without += [
+                one for filled in made.repaired if filled.filled is not None for one in filled.filled.without
+            ]
             _leave_blank(made, multi_dispatch.without())
             ahead.set_unproven(multi_dispatch.proven)
             made.dropped = [*unlisted.gone.items(), *multi_dispatch.dropped.items()]

@@ -271,11 +271,14 @@ def _remains(costs: Costs) -> Checked | None:
 
 
 def _lost(log: RepairedLog, *beside: OnlyEntries) -> Cost:
-    """Messages that become tombstones or lay beside the log, and bytes that hold none any more."""
+    """Messages that become tombstones or lay beside the log, and bytes that hold none any more.
+
+    A position that an entry told and that has not even room for a tombstone had a message too.
+    """
     filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
-    times = [hole.timestamp for hole, one in filled if one.tombstones or one.unplaced]
+    times = [hole.timestamp for hole, one in filled if one.tombstones or one.unplaced or one.without]
     return Cost(
-        messages=sum(one.tombstones.records for _, one in filled)
+        messages=sum(one.tombstones.records + len(one.without) for _, one in filled)
         + len(log.unplaced)
         + sum(one.messages for one in beside),
         bytes=sum(one.tombstones.bytes for _, one in filled)

@@ -14,6 +14,8 @@ from rmqtool.repair.keep.chain import BATCH
 from rmqtool.repair.keep.model import Frame, Trust, text_of
 from rmqtool.repair.keep.offers import Offer, Offers
 from rmqtool.repair.keep.room import Missing
+from rmqtool.repair.place import Place
+from rmqtool.repair.tombstone import LONGEST_TIME, smallest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,6 +52,7 @@ class SlotAssigner:
                 self._missing[one.key].append(one)
         self._claimed: dict[QueueKey, dict[int, Frame]] = defaultdict(dict)
         self._slots: dict[QueueKey, list[int]] = defaultdict(list)
+        self._least: dict[str, int] = {}
 
     def claims(
         self,
@@ -64,7 +67,9 @@ class SlotAssigner:
         made = Claims()
         for number in range(len(self._survey.holes)):
             pointed = [one for one in units.get(number, ()) if self._takes_unit(one)]
-            made.frames[number] = self._merged(headers.get(number, []), pointed, places.get(number, []))
+            own, further = headers.get(number, []), places.get(number, [])
+            self._lengthen_short(pointed, [*own, *further], self._survey.holes[number].end)
+            made.frames[number] = self._merged(own, pointed, further)
         for frames in made.frames.values():
             for frame in frames:
                 self._claim(frame)
@@ -75,6 +80,25 @@ class SlotAssigner:
             self._claim_alone(frame)
         self._find_open(made)
         return made
+
+    def _lengthen_short(self, units: Sequence[Frame], others: Sequence[Frame], end: int) -> None:
+        """Units whose size no record of their queue can have take what a tombstone needs, if it is there.
+
+        The size lies, not the place. end: of the hole.
+        """
+        short = [one for one in units if one.length < self._least_of(one)]
+        starts = sorted(one.start for one in (*units, *others)) if short else []
+        for one in short:
+            at = bisect_right(starts, one.start)
+            following = starts[at] if at < len(starts) else end
+            one.end = max(one.end, min(one.start + self._least_of(one), following))
+
+    def _least_of(self, frame: Frame) -> int:
+        """Bytes of the smallest tombstone for a topic; several messages in one are as good as one."""
+        topic = frame.key[0] if frame.key is not None else ""
+        if topic not in self._least:
+            self._least[topic] = smallest(Place(topic, 0, 0, 0, LONGEST_TIME))
+        return self._least[topic]
 
     def _merged(self, headers: list[Frame], units: list[Frame], places: list[Frame]) -> list[Frame]:
         """Units win over headers, proven ones over others; a header of the same extent goes with its unit.

@@ -86,8 +86,6 @@ def _not_in(after: Store, file: StoreFile, kernels: Kernels, access: Access) -> 
                     opened, result = segment, stack.enter_context(open_segment(segment, access, _NEAR))
                 own, there = Records(run.rows[asked[part]], run.window, run.origin), stated[asked[part]]
                 odd = np.flatnonzero(differing(own, result, int(there[0]) - segment.base))
-                if (
-                    len(odd) and shifts[part[0]] != first
-                ):  # among those of another place, or offsets are wrong
+                if len(odd) and shifts[part[0]] != first:  # the offset that they state may be wrong
                     odd = odd[[not has_at(after, own, one, first, kernels, access) for one in odd.tolist()]]
                 yield there[odd]

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from fixtures import strict
+from fixtures.builder import HandmadeLog
+from fixtures.handmade import HandmadeQueue, plain_unit
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from tests.repair.keep.laws import kept, repair
 
@@ -261,3 +263,73 @@ def test_a_place_that_a_plain_further_queue_tells_is_for_a_queue_of_its_number(
     now = strict.walk(one.repaired)[0][at]
     assert (now.topic, now.queue_id, now.queue_offset) == (lost.topic, lost.queue_id, lost.queue_offset)
     one.places_stay("consumequeue/plainq", UNIT)
+
+
+LIGHT, ROOM = "%LMQ%a-light-queue", 40
+SMALL = {"mappedFileSizeCommitLog": 4096, "mappedFileSizeConsumeQueue": ROOM * 20}
+
+
+def light_store(root: Path, trailers: range, rounds: int) -> HandmadeLog:
+    """Every record is in `LIGHT` too; those in `trailers` end in `__CRC32#`, as with other settings."""
+    log = HandmadeLog()
+    queues = {name: HandmadeQueue(f"consumequeue/{name}/0", units=ROOM) for name in ("T", LIGHT)}
+    for number in range(rounds):
+        own = f"{NAMES}\x01{LIGHT}\x02{SLOTS}\x01{number}"
+        trailer = number in trailers
+        placed = log.put("T", b"x", f"{own}\x02".encode() if trailer else own.encode(), crc_trailer=trailer)
+        for queue in queues.values():
+            queue.append(plain_unit(placed.physical_offset, len(placed.data), 0))
+    log.write(root / "commitlog")
+    for queue in queues.values():
+        for path, data in queue.items():
+            (root / path).parent.mkdir(parents=True)
+            (root / path).write_bytes(data)
+    return log
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_a_crc_property_takes_no_room_from_the_positions_in_light_queues(
+    tmp_path: Path, release: str
+) -> None:
+    """The record in front has a `__CRC32#`, the lost one had none, and its place has no room for both."""
+    root, repaired = tmp_path / "store", tmp_path / "repaired"
+    log = light_store(root, range(3), 8)
+    lost = log.records[3]
+    segment = root / "commitlog" / f"{0:020d}"
+    data = bytearray(segment.read_bytes())
+    data[lost.physical_offset : lost.end] = bytes(len(lost.data))
+    segment.write_bytes(data)
+    was = strict.units(root)
+    plan = repair(root, release, repaired, SMALL | {"enableMultiDispatch": True, "enableLmq": True})
+    assert plan.lost.messages == 1
+    now = strict.walk(repaired)[0][lost.physical_offset]
+    assert (now.slot, now.properties) == (("T", 0, 3), {NAMES: LIGHT, SLOTS: "3"})
+    assert strict.units(repaired) == was
+
+
+@pytest.mark.parametrize("short", [(4,), (4, 5), (4, 7)])
+def test_a_size_that_no_record_of_the_queue_can_have_costs_no_position(
+    tmp_path: Path, short: tuple[int, ...]
+) -> None:
+    """The entry tells where the lost record began, not that a filler has to go there."""
+    root, repaired = tmp_path / "store", tmp_path / "repaired"
+    log, topic = HandmadeLog(), "a-rather-long-topic-name"
+    queue = HandmadeQueue(f"consumequeue/{topic}/0", units=ROOM)
+    for number in range(9):
+        placed = log.put(topic, bytes(250))
+        queue.append(plain_unit(placed.physical_offset, 95 if number in short else len(placed.data), 0))
+    log.write(root / "commitlog")
+    for path, data in queue.items():
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_bytes(data)
+    segment = root / "commitlog" / f"{0:020d}"
+    bytes_of = bytearray(segment.read_bytes())
+    for number in short:
+        one = log.records[number]
+        bytes_of[one.physical_offset : one.end] = bytes(len(one.data))
+    segment.write_bytes(bytes_of)
+    plan = repair(root, "5.3.3", repaired, SMALL)
+    assert (plan.lost.messages, plan.notes) == (len(short), ())
+    units = strict.units(repaired)
+    for number, one in enumerate(log.records):
+        assert units[topic, 0, number][0] == one.physical_offset
