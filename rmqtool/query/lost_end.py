@@ -65,12 +65,15 @@ def behind_end(store: Store, high: int | None = None) -> tuple[str, int, int] | 
     The log is written first, so it was longer. high: where the log ends, the end of its last record by
     default, with which nothing is said of a log without records. Nothing is said of a part of a log.
     """
+    # the index first: without one the end of the log, which may lie behind much damage, need not be found
+    end, path = max(_of_index(store), default=(0, ""))
+    if not store.segments.is_whole or not end:
+        return None
     if high is None:
         first, high = log_span(store)
         if high <= first:
             return None
-    end, path = max(_of_index(store), default=(0, ""))
-    return (path, end, high) if store.segments.is_whole and end > high else None
+    return (path, end, high) if end > high else None
 
 
 def _furthest(store: Store) -> tuple[int, str]:

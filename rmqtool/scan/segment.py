@@ -46,7 +46,7 @@ _BELIEVED = 64
 _LEAST_LEFT = 8
 """part of a window that must be left of one for records by their sums behind what has something to tell"""
 
-LOOK_BACK = 4 << 20
+LOOK_BACK = 1 << 16
 """bytes in front of where a scan began in which it looks for such records, if it has not met enough"""
 
 _NEAR = 1 << 16

@@ -8,6 +8,7 @@ import pytest
 
 from formats.commitlog import BLANK_MAGIC_CODE, Blank, encode_message
 from formats.consumequeue import PRE_BLANK, BatchUnit, Unit
+from rmqtool.query.lost_end import behind_end
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.scan.segment_ends import segment_ends
 from rmqtool.store.layout import Store
@@ -145,3 +146,14 @@ def test_batch_units_tell_queue_offsets_themselves(queue_file):
     assert (ends.units, ends.min_offset, ends.max_offset) == (2, 30, 42)
     nothing = file_ends(queue_file(b"", size=9200, kind="batchconsumequeue"))
     assert (nothing.min_offset, nothing.max_offset) == (None, None)
+
+
+def test_without_an_index_the_end_of_the_log_is_not_looked_for(segment, tmp_path, monkeypatch):
+    """It may lie behind much damage, and a start asks several times."""
+
+    def asked(store):
+        raise AssertionError(f"the log of {store.given} was read")
+
+    segment(records(0, 0, 3))
+    monkeypatch.setattr("rmqtool.query.lost_end.log_span", asked)
+    assert behind_end(Store.open(tmp_path)) is None

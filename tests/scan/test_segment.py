@@ -23,8 +23,9 @@ from formats.commitlog import MESSAGE_MAGIC_CODE, Blank, encode_message
 from rmqtool.scan.events import Blank as BlankEvent
 from rmqtool.scan.events import End, Gap, Tail, TailContent
 from rmqtool.scan.fields import OFF_STORE_TIMESTAMP, CrcState, Field, Stop
+from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import open_source
-from rmqtool.store.bytes import PreadSource
+from rmqtool.store.bytes import MemorySource, PreadSource
 from rmqtool.store.mapped import MappedSource
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 from tests.scan.test_kernels import SOUP
@@ -703,6 +704,30 @@ def test_an_earlier_life_is_looked_for_once_and_not_behind_each_gap(kernels: Mod
     data = HOSTILE["records of one shift with damage between"](500)
     seconds(data[:1000], kernels)
     assert seconds(data, kernels, active=True) < 7 * seconds(data, kernels, active=False)
+
+
+class Lowest(MemorySource):
+    """Knows the first byte that was asked for."""
+
+    zero_copy, lowest = False, 1 << 62
+
+    def window(self, offset: int, length: int) -> Any:
+        self.lowest = min(self.lowest, offset)
+        return super().window(offset, length)
+
+
+def test_how_old_the_records_in_front_are_takes_no_long_way_back(kernels: ModuleType) -> None:
+    """Every search for the end of a log began so: with a hole behind each record it cost MiBs of them."""
+    size, count = 200, 5000
+    data = bytearray()
+    for number in range(count):
+        at, left = BASE + len(data), size - 92
+        one = encode_message("T", b"b" * left, physical_offset=at, store_timestamp=FIRST_TIME + number)
+        data += bytes(size) if number % 2 else one.ljust(size, b"?")
+    source, start = Lowest(data), (count - 100) * size
+    events = SegmentScan(source, BASE, start=start, kernels=kernels, active=True)
+    assert sum(isinstance(one, Gap) for one in events) > 40
+    assert source.lowest > start - (1 << 18)
 
 
 @pytest.mark.share
