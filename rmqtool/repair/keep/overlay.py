@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -99,15 +98,31 @@ class PatchIndex:
         self.starts = [start for start, _ in self.extents]
         self._order = sorted(range(len(patches)), key=lambda number: places[number][0])
         self._positions = [places[number][0] for number in self._order]
-        self._reach = list(accumulate((places[number][1] for number in self._order), max))
+        ends = [places[number][1] for number in self._order]
+        self._reach = [ends]
+        """a tree: each level has the highest end of every two of the one before"""
+        while len(ends) > 1:
+            ends = [max(ends[at : at + 2]) for at in range(0, len(ends), 2)]
+            self._reach.append(ends)
 
     def over(self, start: int, end: int) -> Iterator[Patch]:
         """The patches that touch a range, in the order of making."""
-        first = bisect_right(self._reach, start)
         last = bisect_left(self._positions, end)
-        for number in sorted(self._order[first:last]):
-            if self._patches[number].end > start:
-                yield self._patches[number]
+        for number in sorted(self._order[at] for at in self._behind(start, last)):
+            yield self._patches[number]
+
+    def _behind(self, start: int, last: int) -> Iterator[int]:
+        """Which patches in front of the `last` one, by position, end behind `start`; one may lie over all."""
+        nodes = [(len(self._reach) - 1, 0)] if last else []
+        while nodes:
+            level, at = nodes.pop()
+            if at << level >= last or self._reach[level][at] <= start:
+                continue
+            if level == 0:
+                yield at
+                continue
+            below = self._reach[level - 1]
+            nodes += [(level - 1, child) for child in (2 * at, 2 * at + 1) if child < len(below)]
 
 
 class OverlaySource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,19 @@ def test_a_patch_lies_over_what_is_below() -> None:
     assert whole.window(0, 99).tobytes() == wanted
     assert whole.window(3, 5).tobytes() == wanted[3:8]
     assert [whole.next_data(at) for at in (0, 10, 12, 13)] == [0, 12, 12, None]
+
+
+def test_a_patch_over_all_others_makes_no_product_of_windows_and_patches() -> None:
+    def seconds(count: int) -> float:
+        wide, small = Patch(0, Zeros(count * 10)), (Patch(at * 10, Bytes(b"ab")) for at in range(count))
+        whole = OverlaySource(None, count * 10, (wide, *small), "x")
+        began = time.process_time()
+        for number in range(200):
+            at = number * count // 200 * 10
+            assert whole.window(at, 20).tobytes() == b"ab".ljust(10, b"\0") * 2
+        return time.process_time() - began
+
+    assert seconds(40_000) < 2 * seconds(10_000) + 0.05
 
 
 def test_tiles_are_read_in_any_parts() -> None:
