@@ -59,6 +59,8 @@ class Filled:
     tombstones: Listed = field(default_factory=Listed)
     restored: Listed = field(default_factory=Listed)
     fillers: int = 0
+    unknown: int = 0
+    """bytes that fillers take of which nothing tells what they were"""
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
     unplaced: list[Frame] = field(default_factory=list)
@@ -261,6 +263,7 @@ class Filling:
             return
         made.unplaced += [one for one in layout.frames if one.unplaced][len(layout.placed) :]
         if not layout.placed:
+            made.unknown += 0 if layout.frames or layout.closes else layout.length
             self._close_or_fill(made, hole, layout.start, layout.end, closes=layout.closes)
             return
         if len(layout.frames) == len(layout.placed) and not layout.closes:

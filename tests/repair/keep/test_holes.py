@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fixtures import strict
+from fixtures.stores import HandmadeStore
 from formats.commitlog import encode_message
 from formats.properties import decode
 from rmqtool.repair.keep.headers import read_header
@@ -262,3 +263,22 @@ def test_hosts_that_a_broken_header_states_take_no_room(fresh_golden: Any, tmp_p
     assert {at: one.raw for at, one in log.items() if at != small.offset}.items() <= {
         at: one.raw for at, one in found.items()
     }.items()
+
+
+@pytest.mark.parametrize("entry", [True, False])
+def test_bytes_of_which_nothing_tells_what_they_were_are_said(tmp_path: Path, *, entry: bool) -> None:
+    """A plan put fillers there, lost nothing by its own account, and said nothing."""
+    made = HandmadeStore()
+    for _ in range(10):
+        made.put("Orders", b"body")
+    lone = made.put("Late", b"the only one")
+    for _ in range(10):
+        made.put("Orders", b"body")
+    made.write(tmp_path / "store")
+    made.patch(*made.segment(lone.offset), bytes(lone.size))
+    if not entry:
+        shutil.rmtree(made.root / "consumequeue/Late")
+    plan = kept(made.root, "4.9.0", {})
+    told = f"nothing tells what {lone.size} bytes in 1 range of the log were"
+    assert [one.startswith(told) for one in plan.notes] == [True] * (not entry)
+    assert plan.lost.messages == entry
