@@ -12,7 +12,7 @@ from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, 
 from formats.properties import decode_pairs, is_lossless
 from rmqtool.broker.record_check import lacks_number
 from rmqtool.errors import ExitCode, RmqtoolError
-from rmqtool.repair.filler import filler, split
+from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.keep.headers import read_header
 from rmqtool.repair.keep.hole_layout import HoleLayout, smallest_filler
 from rmqtool.repair.keep.light import pairs_of, with_lists
@@ -291,29 +291,31 @@ class Filling:
             blank = Blank.build({"total_size": length})
             made.tiles.add(start, len(blank), partial(bytes, blank))
             return
-        if length >= smallest_filler(hole):
+        small = length < smallest_filler(hole)
+        if not (small and start == hole.start and self._lengthened(made, hole, length)):
             self._fillers(made, hole, start, length)
-            return
-        if start != hole.start or hole.before is None:
-            raise UnfillableError(start, length)
-        self._lengthen(made, hole, hole.before, length)
 
-    def _lengthen(self, made: Filled, hole: Hole, before: int, count: int) -> None:
-        """The intact record in front takes the bytes."""
-        record = self.log.read(before, hole.start - before)
+    def _lengthened(self, made: Filled, hole: Hole, count: int) -> bool:
+        """Whether the intact record in front takes the bytes."""
+        if hole.before is None:
+            return False
+        record = self.log.read(hole.before, hole.start - hole.before)
         record = with_whole_properties(record, trailer=hole.trailer) or record
         longer = padded(record, count)
         if longer is None:
-            raise UnfillableError(hole.start, count)
-        made.lengthened = before
-        made.tiles.add(before, len(longer), partial(bytes, longer))
+            return False
+        made.lengthened = hole.before
+        made.tiles.add(hole.before, len(longer), partial(bytes, longer))
+        return True
 
     def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
-        lengths = split(length, smallest=smallest_filler(hole))
+        """Without a trailer where there is no room for one, see `_first_fit`."""
+        trailer = hole.trailer and length >= smallest_filler(hole)
+        lengths = split(length, smallest=smallest_filler(hole) if trailer else SMALLEST_FILLER)
         if lengths is None:
             raise UnfillableError(start, length)
         for one in lengths:
-            make = partial(filler, one, start, hole.timestamp, crc_trailer=hole.trailer)
+            make = partial(filler, one, start, hole.timestamp, crc_trailer=trailer)
             made.tiles.add(start, one, _sure(make))
             made.fillers += 1
             start += one

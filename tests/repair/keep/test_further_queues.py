@@ -11,6 +11,8 @@ import pytest
 from fixtures import strict
 from fixtures.builder import HandmadeLog
 from fixtures.handmade import HandmadeQueue, plain_unit
+from formats.crc_trailer import TRAILER_SIZE
+from rmqtool.repair.filler import SMALLEST_FILLER
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from tests.repair.keep.laws import kept, repair
 
@@ -334,3 +336,22 @@ def test_a_size_that_no_record_of_the_queue_can_have_costs_no_position(
     units = strict.units(repaired)
     for number, one in enumerate(log.records):
         assert units[topic, 0, number][0] == one.physical_offset
+
+
+def test_a_filler_at_the_begin_of_a_segment_has_no_crc_property_without_room_for_one(tmp_path: Path) -> None:
+    """No record in front of it can take the bytes, and there was no plan at all."""
+    log = HandmadeLog()
+    for _ in range(5):
+        log.put("T", bytes(300), b"KEYS\x01k\x02", crc_trailer=True)
+    log.roll()
+    lost = log.put("T", b"x")
+    for _ in range(5):
+        log.put("Other", bytes(300), b"KEYS\x01k\x02", crc_trailer=True)
+    segment = log.write(tmp_path / "store/commitlog")[1]
+    assert len(lost.data) < SMALLEST_FILLER + TRAILER_SIZE
+    segment.write_bytes(bytes(len(lost.data)) + segment.read_bytes()[len(lost.data) :])
+    intact = strict.carve(tmp_path / "store")
+    plan = repair(tmp_path / "store", "5.3.3", tmp_path / "repaired", SMALL)
+    there = strict.walk(tmp_path / "repaired")[0]
+    assert intact.items() <= there.items()
+    assert (there[4096].size, len(plan.notes)) == (len(lost.data), 1)
