@@ -12,7 +12,9 @@ import numpy as np
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODES, SysFlag, is_v6
 from formats.java import java_utf8_encode
 from formats.primitives import offset_of, sizeof
+from rmqtool.errors import VanishedError
 from rmqtool.scan.log_end import end_of_records
+from rmqtool.store.bytes import MemorySource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,9 +85,14 @@ def _is_text(window: Bytes, at: Ints, wide: Ints, text: bytes) -> Flags:
 
 @dataclass
 class LogView:
-    """What a broker that has this log serves. A context manager; files are opened once."""
+    """What a broker that has this log serves. A context manager; files are opened once.
+
+    expired: segments that were gone when they were to be opened, as they go beside a writer; they have no
+    bytes, so that no record is found in them.
+    """
 
     segments: SegmentSet
+    expired: list[Segment] = field(default_factory=list)
     _open: ExitStack = field(default_factory=ExitStack)
     _sources: dict[Segment, ByteSource] = field(default_factory=dict)
 
@@ -122,6 +129,13 @@ class LogView:
         """The bytes that `CommitLog#getMessage` returns for these, whatever they are; b"" where none lie."""
         found = self.segments.locate(physical_offset)
         return b"" if found is None else self._source(found[0]).window(found[1], size).tobytes()
+
+    def have_expired(self, offsets: Ints) -> Flags:
+        """Which of these places lie in segments that are `expired`, as far as that is known by now."""
+        gone = np.zeros(len(offsets), np.bool_)
+        for one in self.expired:
+            gone |= (offsets >= one.base) & (offsets < one.end)
+        return gone
 
     def is_record(self, physical_offset: int, size: int) -> bool:
         """Whether a record of that size begins there, by its first two fields."""
@@ -188,11 +202,14 @@ class LogView:
                 inside & (offsets >= segment.base) & (offsets <= segment.end - _LARGEST_HEADER)
             )
             source, at = self._source(segment) if here.size else None, 0
-            while source is not None and at < len(here):
+            while source is not None and source.size and at < len(here):
                 part = here[at : at + _AT_ONCE]
                 positions = offsets[part] - segment.base
                 first = int(positions[0])
                 window = source.window(first, source.window_bytes)
+                if len(window) < _LARGEST_HEADER:  # cut since it was listed
+                    at += 1
+                    continue
                 last = first + len(window) - _LARGEST_HEADER
                 outside = np.flatnonzero((positions > last) | (positions < first))
                 count = max(int(outside[0]), 1) if outside.size else len(part)
@@ -213,5 +230,9 @@ class LogView:
 
     def _source(self, segment: Segment) -> ByteSource:
         if segment not in self._sources:
-            self._sources[segment] = self._open.enter_context(segment.open())
+            try:
+                self._sources[segment] = self._open.enter_context(segment.open())
+            except VanishedError:
+                self.expired.append(segment)
+                self._sources[segment] = MemorySource(b"", segment.file.display_path)
         return self._sources[segment]

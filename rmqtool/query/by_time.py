@@ -39,7 +39,8 @@ class ExactOffset:
     and one file in full. unknown: units whose record is not there to be asked. misdirected: queue offset by
     physical offset, of records that name another queue or queue offset as their own, and of units that go
     back in the log; the first of them. In a light queue all that were looked at: records name another queue
-    there, and which of them are wrong says `wrong_units.misdirected`.
+    there, and which of them are wrong says `wrong_units.misdirected`. expired: queue offset of the first
+    message whose segment went before it was asked, and how many these are; not `unknown`.
     """
 
     queue_offset: int | None
@@ -47,6 +48,7 @@ class ExactOffset:
     checked: str
     unknown: int
     misdirected: dict[int, int]
+    expired: tuple[int, int] | None = None
 
 
 def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int = ALL_UNITS) -> ExactOffset:
@@ -62,7 +64,9 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     for file in files if every else _by_edges(view, files, time, boundary):
         asked.look_at(file)
     checked = "all" if every else "edges"
-    return ExactOffset(asked.queue_offset, asked.monotone, checked, asked.unknown, asked.misdirected)
+    return ExactOffset(
+        asked.queue_offset, asked.monotone, checked, asked.unknown, asked.misdirected, asked.expired
+    )
 
 
 @dataclass
@@ -80,6 +84,7 @@ class _TimeRequest:
     monotone: bool = True
     unknown: int = 0
     misdirected: dict[int, int] = field(default_factory=dict)
+    expired: tuple[int, int] | None = None
     _expired: bool = True
     """all units so far led to what lay in front of the log"""
     _latest: int = -1
@@ -118,7 +123,11 @@ class _TimeRequest:
         times = unit_times(view, units)
         known = times >= 0
         self._choose(slots, known & (times >= self.time if self._forward else times <= self.time))
-        self.unknown += int(len(known) - known.sum())
+        gone = ~known & view.log.have_expired(offsets)
+        if gone.any():
+            first, count = self.expired or (int(slots[gone][0]), 0)
+            self.expired = first, count + int(gone.sum())
+        self.unknown += int(len(known) - known.sum() - gone.sum())
         timed = times[known]
         if len(timed):
             self.monotone &= bool(timed[0] >= self._latest and (np.diff(timed) >= 0).all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.errors import VanishedError
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.waiting import queue_offsets_in
 from rmqtool.store.kinds import FileKind
@@ -24,7 +25,10 @@ def dispatch_position(store: Store, log: LogView) -> int:
     for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
         for queue in store.queues(kind):
             for file in reversed(queue.files):
-                last = file_ends(file).last
+                try:
+                    last = file_ends(file).last
+                except VanishedError:
+                    continue  # expired since it was listed
                 if last is not None:
                     ends.append((last["physical_offset"], last["size"]))
                     break

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from rmqtool.query.by_offset import pull_on
@@ -186,8 +187,10 @@ class OffsetQuery:
             reported["kept_back"] = self.kept_back
         if self.chosen != MessageFilter():
             reported["left_out"] = self._left_out
-        if first.delivered and not throws:
-            view = self.client
+        places = np.array([one.physical_offset for one in first.delivered], np.int64)
+        view = self.client
+        # what expired meanwhile has no bytes any more
+        if first.delivered and not throws and not self.view.log.have_expired(places).any():
             reported["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
         if self.foreign:
             reported["foreign_records"] = self.foreign

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmqtool.errors import VanishedError
 from rmqtool.scan.units import UNIT, pre_blanks
 from rmqtool.store.coverage import Incomplete
 
@@ -72,9 +73,12 @@ def _turned_back(view: QueueView) -> Iterator[Row]:
 
 
 def _leads_to(file: StoreFile, position: int) -> int | None:
-    """The physical offset in a unit, None for one of no message."""
-    with file.open("pread") as source:
-        raw = source.window(position, UNIT.itemsize)[: UNIT.itemsize]
+    """The physical offset in a unit, None for one of no message, and of a file that has expired meanwhile."""
+    try:
+        with file.open("pread") as source:
+            raw = source.window(position, UNIT.itemsize)[: UNIT.itemsize]
+    except VanishedError:
+        return None
     units = raw.view(UNIT) if len(raw) == UNIT.itemsize else np.zeros(1, UNIT)
     if not units["size"][0] or pre_blanks(units)[0]:
         return None

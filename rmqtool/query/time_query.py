@@ -148,10 +148,23 @@ class TimeQuery:
         if self.exact.unknown:
             why = f"{self.exact.unknown} consume queue entries without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
+        rows += self._expired()
         rows += self._nowhere
         rows += self._misdirected
         rows += self._without_unit
         return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+
+    def _expired(self) -> Iterator[Row]:
+        """The row for messages that went before they were asked for their time, where one may be meant.
+
+        They are older than those that are left, so that none of them is the last at or before the time.
+        """
+        exact = self.exact
+        if exact.expired is None or (self.boundary is Boundary.UPPER and exact.queue_offset is not None):
+            return
+        first, count = exact.expired
+        place = {"path": self.view.path, "queue_offset": first, "messages": count}
+        yield place | {"reason": Incomplete.UNREADABLE, "error": "expired while the queue was read"}
 
     def notes(self) -> Iterator[str]:
         """What people should know about the answer. As long as the view is open."""

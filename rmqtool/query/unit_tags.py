@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from formats.consumequeue import is_ext_address
+from rmqtool.errors import VanishedError
 from rmqtool.scan.extension import ExtensionLookup
 from rmqtool.store.kinds import FileKind
 
@@ -30,9 +31,11 @@ class UnitTags:
 
     def __enter__(self) -> Self:
         if self._files:
-            self._lookup = ExtensionLookup(
-                [(one.base_offset or 0, self._open.enter_context(one.open("pread"))) for one in self._files]
-            )
+            files = []
+            for one in self._files:
+                with suppress(VanishedError):  # expired since it was listed: nothing lies there
+                    files.append((one.base_offset or 0, self._open.enter_context(one.open("pread"))))
+            self._lookup = ExtensionLookup(files)
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
+from rmqtool.errors import VanishedError
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, slots_in, unlisted
@@ -174,8 +175,11 @@ def cut_units(view: QueueView, start: int, end: int) -> list[Row]:
         base = file.base_offset or 0
         if not base <= at < base + file.size:
             continue
-        with file.open("pread") as source:
-            raw = source.window(at - base, min(end - start, _MOST) * UNIT.itemsize)
+        try:
+            with file.open("pread") as source:
+                raw = source.window(at - base, min(end - start, _MOST) * UNIT.itemsize)
+        except VanishedError:
+            continue  # expired since it was listed
         units = raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)
         lost = np.flatnonzero((units["size"] > 0) & ~pre_blanks(units))
         if len(lost):
