@@ -13,6 +13,7 @@ import pyarrow as pa
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.missing_runs import MissingRuns
 from rmqtool.query.queue_damage import queue_damage, skipped
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
@@ -63,7 +64,7 @@ class OffsetQuery:
     listed: int = 0
     kept_back: int = 0
     foreign: int = 0
-    missing: list[Missing] = field(default_factory=list)
+    missing: MissingRuns = field(default_factory=MissingRuns)
     damaged: list[Damaged] = field(default_factory=list)
     misdirected: list[Row] = field(default_factory=list)
     _first: Pull | None = None
@@ -112,15 +113,7 @@ class OffsetQuery:
         """The records that are there, each batch with what was delivered for it."""
         own = [one for one in some if not one.foreign]
         self.foreign += len(some) - len(own)
-        lost: set[int] = set()
-        places = [one.physical_offset for one in own]
-        for part in pick(self.store.segments, places, columns, damaged=self.damaged):
-            if isinstance(part, Missing):
-                lost.add(part.physical_offset)
-                self.missing.append(part)
-            else:
-                there = [one for one in own if one.physical_offset not in lost]
-                yield part, there
+        yield from self.missing.picked(self.store.segments, own, columns, self.damaged)
 
     def _judged(
         self, batch: pa.RecordBatch, found: list[Delivered], tags: UnitTags
@@ -263,7 +256,7 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows: list[Row] = [*self.unread, *self.missing.rows, *map(Damaged.row, self.damaged)]
         rows += queue_damage(self.view, self.store)
         if self._first is not None and self._first.first_skipped is not None:
             rows.append(skipped(self.view, self._first.first_skipped, self._first.skipped))

@@ -14,8 +14,9 @@ from rmqtool.broker.get_message import pull
 from rmqtool.broker.log_view import LogView
 from rmqtool.broker.queue_view import QueueView
 from rmqtool.errors import StoreIOError, UnreadableError, VanishedError
+from rmqtool.query.missing_runs import MissingRuns
 from rmqtool.query.subscription import FilterType
-from rmqtool.scan.picked import Damaged, Missing, pick
+from rmqtool.scan.picked import Damaged
 from rmqtool.scan.units import UNIT
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.growing import queue_now, segments_now
@@ -61,7 +62,7 @@ class QueueFollow:
     unread: Sequence[Row] = ()
     messages: int = 0
     interrupted: bool = False
-    missing: list[Missing] = field(default_factory=list)
+    missing: MissingRuns = field(default_factory=MissingRuns)
     damaged: list[Damaged] = field(default_factory=list)
     _segments: SegmentSet | None = None
 
@@ -100,7 +101,7 @@ class QueueFollow:
 
     def not_covered(self) -> list[Row]:
         """Records that could not be shown, and what came later."""
-        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows: list[Row] = [*self.unread, *self.missing.rows, *map(Damaged.row, self.damaged)]
         path = f"{FileKind.CONSUMEQUEUE}/{self.topic}/{self.queue_id}"
         if self.interrupted:
             rows.append({"path": path, "queue_offset": self.at, "reason": Incomplete.INTERRUPTED})
@@ -130,15 +131,9 @@ class QueueFollow:
     def _picked(
         self, some: list[Delivered], columns: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
-        lost: set[int] = set()
         segments = self.store.segments if self._segments is None else self._segments
-        for part in pick(segments, [one.physical_offset for one in some], columns, damaged=self.damaged):
-            if isinstance(part, Missing):
-                lost.add(part.physical_offset)
-                self.missing.append(part)
-                continue
-            slots = [one.queue_offset for one in some if one.physical_offset not in lost]
-            batch = part
+        for part, found in self.missing.picked(segments, some, columns, self.damaged):
+            batch, slots = part, [one.queue_offset for one in found]
             if self.subscription is not None:
                 good = self.subscription.passes(part)
                 batch = part.filter(pa.array(good))
