@@ -10,8 +10,9 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_lookup import IndexReader
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
-from rmqtool.scan.log_end import log_span
+from rmqtool.scan.log_end import log_span, span_of
 from rmqtool.store.coverage import Incomplete, unreadable
+from rmqtool.store.growing import segments_now
 from rmqtool.store.index_geometry import configured_geometry, try_geometry
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.log_gone import witnesses_of_lost_log
@@ -53,6 +54,8 @@ def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
     high = max(log_span(store)[1], last.base)
     asked = high if wanted is None or wanted.offset_to is None else wanted.offset_to - 1
     if end <= high or asked < high:
+        return []
+    if end <= span_of(segments_now(store))[1]:  # beside a writer a segment may have begun since the listing
         return []
     place = {"path": last.file.display_path, "position": high - last.base, "physical_offset": high}
     why = f"{path} leads to messages up to offset {end}: the end of the log is lost"

@@ -210,6 +210,8 @@ class LogTail:
                 self._lost(segment)
             end = self.log.end(segment)
             yield from self._of_segment(segment, end, wanted)
+            if self.torn and self.log.live:
+                self._look_again(segment, end)
             if self.segments.is_active(segment) and self.at < segment.end:
                 return
             self.at = max(self.at, segment.end)
@@ -239,6 +241,16 @@ class LogTail:
             self.torn = held
         else:
             self.damage += held
+
+    def _look_again(self, segment: Segment, end: int) -> None:
+        """A record that was being written reached over the end of what was there, and may be whole by now.
+
+        It came after the look and is not listed; what follows it is not looked at.
+        """
+        now = self.log.end(segment)
+        if now > end:
+            first = next(self._scan(segment, self.at - segment.base, now), None)
+            self.torn = [] if isinstance(first, Records | Blank) else self.torn
 
     def _batch(self, records: Records, segment: Segment, columns: tuple[str, ...]) -> pa.RecordBatch:
         path = segment.file.display_path

@@ -31,8 +31,13 @@ _CHUNK = 1 << 14
 
 def log_span(store: Store) -> tuple[int, int]:
     """Physical offsets from the first byte to behind the last record, or all files where that is unknown."""
-    first = max(store.segments.first_offset, 0)
-    last = next((one for one in reversed(store.segments) if _has_data(store.segments, one)), None)
+    return span_of(store.segments)
+
+
+def span_of(segments: SegmentSet) -> tuple[int, int]:
+    """As `log_span`, of a log as it was listed at another time."""
+    first = max(segments.first_offset, 0)
+    last = next((one for one in reversed(segments) if _has_data(segments, one)), None)
     if last is None:
         return first, 0
     try:

@@ -11,6 +11,7 @@ import pytest
 from fixtures.builder import HandmadeLog
 from formats.index import Header, Item, key_hash, slot_of
 from formats.primitives import offset_of, sizeof
+from rmqtool import Message
 from rmqtool.query import by_key, index_lookup
 from rmqtool.query.by_key import KeySource, find_keys
 from rmqtool.query.index_lookup import open_index
@@ -18,6 +19,7 @@ from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
+from tests.messagestore.helpers import open_small
 from tests.query.serving import NAMES
 from tests.tiers import kind_of, sampled
 
@@ -379,3 +381,20 @@ def test_a_torn_record_that_is_listed_is_said_once(damaged) -> None:
     message, summary = result.rows
     found = [row for row in summary["not_covered"] if row["physical_offset"] == message["physical_offset"]]
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("source", [KeySource.AUTO, KeySource.SCAN])
+def test_a_segment_that_begins_after_the_log_was_listed_is_not_a_lost_end(tmp_path, source):
+    """Beside a writer queues are read later than the log is listed, and know of messages behind its end."""
+    with open_small(tmp_path, mappedFileSizeConsumeQueue=20_000) as writer:
+        writer.put_many([Message("T", b"body", queue_id=0, keys=[f"k{one}"]) for one in range(10)])
+    store = Store.open(tmp_path)
+    assert (len(store.segments), len(store.queues())) == (1, 1)
+    with open_small(tmp_path, mappedFileSizeConsumeQueue=20_000) as writer:
+        writer.put_many([Message("T", b"body", queue_id=0) for _ in range(200)])
+    answer = find(store, ["k3"], "T", source=source)
+    assert (len(answer.matches), answer.not_covered) == (1, [])
+    for path in sorted((tmp_path / "commitlog").iterdir())[len(store.segments) :]:
+        path.unlink()
+    lost = find(store, ["k3"], "T", source=source).not_covered
+    assert [row["error"].endswith("the end of the log is lost") for row in lost] == [True]

@@ -209,6 +209,32 @@ def test_the_moving_end_is_read_again_first(tmp_path, monkeypatch):
     assert tail.summary()["complete"] is True
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_record_that_reaches_over_the_end_while_it_is_written_is_no_damage(tmp_path, monkeypatch, more):
+    """The file is zero behind its first page while the end is looked for; more: follow before it is whole."""
+    log = HandmadeLog(segment_size=1 << 16)
+    for body in (b"a" * 100, b"b" * 9000):
+        log.put("T", body)
+    (path,) = log.write(tmp_path / "commitlog")
+    half = path.read_bytes()[:2000]
+    for _ in range(more):
+        log.put("T", b"c" * 100)
+    whole = log.files()[0]
+    path.write_bytes(half + bytes(len(whole) - len(half)))
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:  # the first is that of the search for where to begin
+            path.write_bytes(whole)
+
+    asleep(monkeypatch, sleep)
+    with held(tmp_path):
+        given, tail = last(tmp_path, 1000)
+    assert given == [log.records[0].physical_offset]
+    assert tail.summary()["complete"] is True
+
+
 def test_who_follows_is_told_of_a_torn_end_once_he_leaves(tmp_path, monkeypatch):
     log, path, whole = torn(tmp_path)
     rows = []
