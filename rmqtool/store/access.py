@@ -70,7 +70,12 @@ def _open_descriptor(path: str, name: str) -> int:
         raise refused(error, name) from error
     except OSError as error:
         raise StoreIOError(f"{name}: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except OSError as error:
+        os.close(descriptor)
+        raise StoreIOError(f"{name}: {error.strerror}") from error
+    if not regular:
         os.close(descriptor)
         raise UsageError(f"{name} is not a regular file")
     return descriptor

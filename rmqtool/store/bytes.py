@@ -171,13 +171,22 @@ class FileSource(SourceBase):
     _last: weakref.finalize[..., FileSource] | None = None
 
     def __init__(self, descriptor: int, name: str) -> None:
+        """Raises `StoreIOError`, with the descriptor closed."""
+        try:
+            size = os.fstat(descriptor).st_size
+        except OSError as error:
+            os.close(descriptor)
+            raise StoreIOError(f"{name}: {error.strerror}") from error
         self._descriptor = descriptor
-        super().__init__(name, os.fstat(descriptor).st_size)
+        super().__init__(name, size)
 
     def size_now(self) -> int:
         """See `ByteSource.size_now`; 0 once closed."""
-        # a quarter of what `fstat` takes, and nobody reads from where the descriptor stands
-        return os.lseek(self._descriptor, 0, os.SEEK_END) if self._descriptor >= 0 else 0
+        try:
+            # a quarter of what `fstat` takes, and nobody reads from where the descriptor stands
+            return os.lseek(self._descriptor, 0, os.SEEK_END) if self._descriptor >= 0 else 0
+        except OSError as error:
+            raise StoreIOError(f"{self._name}: {error.strerror}") from error
 
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`: holes of a sparse file are skipped where the file system tells them."""

@@ -7,6 +7,7 @@ content (numbered files that start like records or units, whatever the directory
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -60,9 +61,9 @@ def resolve(path: str, forced: FileKind | None = None) -> Target:
     location = os.path.abspath(path)
     shown = escape_name(path)
     mode = stat_named(location, shown).st_mode
-    if os.path.isdir(location):
+    if stat.S_ISDIR(mode):
         return _resolve_directory(location, shown, forced)
-    if not os.path.isfile(location):
+    if not stat.S_ISREG(mode):
         raise UsageError(f"{shown} is {describe_mode(mode)}, neither a directory nor a regular file")
     return _resolve_file(location, shown, forced)
 

@@ -7,6 +7,7 @@ not enough: a topic may be called `config`, and other programs keep an `index` o
 from __future__ import annotations
 
 import os
+import stat
 from itertools import islice
 
 from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind, role_of
@@ -51,9 +52,15 @@ def _is_file_of_root(location: str, name: str) -> bool:
         return True
     most = {"checkpoint": _CHECKPOINT, "abort": 20, "lock": 4}.get(name)
     place = os.path.join(location, name)
-    if most is None or not os.path.isfile(place):
+    if most is None:
         return False
-    size = os.path.getsize(place)
+    try:
+        found = os.stat(place)
+    except OSError:
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        return False
+    size = found.st_size
     return size in (0, most) if name == "checkpoint" else size <= most
 
 

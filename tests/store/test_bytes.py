@@ -122,6 +122,25 @@ def test_other_read_errors_are_io_errors(file, monkeypatch):
             source.window(0, 1)
 
 
+@pytest.mark.parametrize("looks", [1, 2])
+@pytest.mark.parametrize("mode", ["pread", "auto"])
+def test_a_file_that_is_open_and_cannot_be_looked_at(file, monkeypatch, mode, looks):
+    """As with a server that lost it (ESTALE): an error that says so, and no descriptor left open."""
+    seen: list[object] = []
+    before = len(os.listdir("/proc/self/fd"))
+    refuse(monkeypatch, "fstat", errno.ESTALE, lambda *given: seen.append(given) or len(seen) == looks)
+    with pytest.raises(StoreIOError, match="Stale file handle"):
+        open_source(file, mode)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_length_of_a_file_that_cannot_be_asked_any_more(file, monkeypatch):
+    with open_source(file, "pread") as source:
+        refuse(monkeypatch, "lseek", errno.ESTALE)
+        with pytest.raises(StoreIOError, match="Stale file handle"):
+            source.size_now()
+
+
 def test_missing_file_and_directory(tmp_path):
     with pytest.raises(UsageError, match="no such file"):
         open_source(tmp_path / "none")

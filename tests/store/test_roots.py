@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+from contextlib import suppress
 
 import pytest
 
+from rmqtool.errors import StoreIOError
+from rmqtool.store.layout import Store
 from rmqtool.store.roots import looks_like_root
+from tests.disks import refuse
 from tests.helpers import rmq
 
 QUEUE_FILE = bytes(4000)
@@ -96,3 +101,17 @@ def test_a_mailed_segment_is_no_root_and_answers_from_its_log(whole, tmp_path):
 def test_the_directory_above_names_the_root_in_it(whole):
     done = rmq("doctor", whole.parent)
     assert (done.exit_code, f"the store root is probably {whole}" in done.stderr) == (2, True)
+
+
+def test_a_root_that_can_be_looked_at_no_more_is_an_error_of_the_system(tmp_path, monkeypatch):
+    """At whichever look the file system goes away: it is not called something else, and nothing is raw."""
+    make(tmp_path, "commitlog/", "lock")
+    for number in range(1, 50):
+        looks: list[object] = []
+        with monkeypatch.context() as patch:
+            refuse(patch, "stat", errno.EIO, lambda *given: looks.append(given) or len(looks) == number)  # noqa: B023
+            with suppress(StoreIOError):
+                Store.open(tmp_path)
+        if len(looks) < number:
+            return
+    pytest.fail("it never ends")
