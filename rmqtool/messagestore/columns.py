@@ -19,7 +19,7 @@ from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Ack, IllegalMessageError, Message, PutStatus
-from rmqtool.messagestore.records import is_integer
+from rmqtool.messagestore.records import LISTED, is_integer
 from rmqtool.scan.fields import ROW_WIDTH, Field, Refused, TopicColumn
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def table_of(acks: list[Ack]) -> pa.RecordBatch:
 
 def part_of(given: list[Message]) -> pa.RecordBatch | None:
     """Messages as columns; None where one has properties of its own or a host, or is not such a message."""
-    if any(one.properties or one.born_host is not None or type(one.keys) is str for one in given):
+    if any(one.properties or one.born_host is not None or type(one.keys) not in LISTED for one in given):
         return None
     topics, bodies = [one.topic for one in given], [one.body for one in given]
     tags, uniq_keys = [one.tags for one in given], [one.uniq_key for one in given]
@@ -477,6 +477,7 @@ def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:
         if any(name in _OWN for name, _ in own):
             raise UsageError(f"column properties: {', '.join(_OWN)} are not given there")
         text = "".join(f"{name}\x01{value}\x02" for name, value in own)
-        odd[number] = text.count("\x02") != len(own)
+        # a value may hold 0x01: brokers take the first for the end of the name
+        odd[number] = text.count("\x02") != len(own) or any("\x01" in name for name, _ in own)
         found.append(text.encode())
     return pa.array(found, pa.large_binary()), odd

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from formats.java import java_parse_int
+from formats.properties import split_keys
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Message
 
@@ -82,7 +83,7 @@ class CsvHeader:
             if row[name] is None:
                 raise LineError(f"{name} is not a whole number")
         if "keys" in row:
-            row["keys"] = row["keys"].split()
+            row["keys"] = [row["keys"]]
         if "properties" in row:
             try:
                 row["properties"] = orjson.loads(row["properties"])
@@ -157,11 +158,12 @@ def _body(given: Mapping[str, Any]) -> bytes:
 
 
 def _keys(keys: Any) -> Sequence[str]:
-    if not isinstance(keys, list) or not all(isinstance(key, str) and len(key.split()) == 1 for key in keys):
-        raise LineError("keys is not a list of strings without blanks")
+    """The keys as brokers find them: a text with spaces is several (`Message#setKeys`)."""
+    if not isinstance(keys, list) or not all(isinstance(key, str) and split_keys(key) for key in keys):
+        raise LineError("keys is not a list of strings, each with a key")
     for key in keys:
         _plain("keys", key)
-    return keys
+    return [one for key in keys for one in split_keys(key)]
 
 
 def _properties(properties: Any) -> dict[str, str] | None:

@@ -68,7 +68,8 @@ class IllegalMessageError(Exception):
 class Message:
     """A message to store.
 
-    queue_id: None takes the topic's write queues in turn. keys: go into the index, must not hold blanks.
+    queue_id: None takes the topic's write queues in turn. keys: go into the index; one with spaces is
+    several there (`Message#setKeys`).
     uniq_key: the client's id, made when None. flag: the application's, 32 bits. properties: further ones, by
     name; `DELAY` and its kin are stored as they are. born_timestamp: ms, the time of the put when None.
     born_host: address (4 or 16 bytes) and port, the store's own when None.

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count as count_from
 from typing import TYPE_CHECKING, NamedTuple
@@ -197,14 +198,23 @@ class UniqueKeys:
         return whole[:-4]
 
 
+LISTED = frozenset({list, tuple})
+"""what keys are given in, as a rule"""
+
+
 def own_properties(uniq_key: str, keys: str | Sequence[str], tags: str | None) -> tuple[str, int]:
     """The properties that have arguments of their own as they are stored, and how many they are.
 
-    Raises `TypeError` for what is no string.
+    Raises `TypeError` for what is no string, and for keys that can be read only once: who asks again, as
+    for a message that is odd in another way, would find none.
     """
     parts = [_UNIQ, uniq_key, _END]
     if keys:
-        parts += _KEYS, keys if type(keys) is str else " ".join(keys), _END
+        if type(keys) is not str:
+            if type(keys) not in LISTED and isinstance(keys, Iterator):
+                raise TypeError
+            keys = " ".join(keys)
+        parts += _KEYS, keys, _END
     if tags:
         parts += _TAGS, tags, _END
     return "".join(parts), len(parts) // 3
@@ -245,10 +255,10 @@ class RecordMaker:
 
         Raises `IllegalMessageError` (`HookUtils#checkBeforePutMessage`, `DefaultMessageStore#checkMessage`).
         """
+        if not isinstance(name, str):
+            raise _illegal(f"the topic is {type(name).__name__} and not a string")
         found = self._topics.get(name)
         if found is None:
-            if not isinstance(name, str):
-                raise _illegal(f"the topic is {type(name).__name__} and not a string")
             raw = java_utf8_encode(name)
             length = len(raw) if self._of_5 else utf16_length(name)
             if not raw:
@@ -274,9 +284,11 @@ class RecordMaker:
         try:
             text, count = own_properties(uniq_key, message.keys, message.tags)
             others = dict(message.properties or ())
-            "".join((*others, *others.values()))  # fails where one is no string
+            names = "".join(others)  # fails where one is no string
+            "".join(others.values())
         except (TypeError, ValueError):
-            raise _illegal("tags, keys and uniq_key are strings, properties a mapping of strings") from None
+            why = "tags and uniq_key are strings, keys a list of strings, properties a mapping of strings"
+            raise _illegal(why) from None
         waits = True
         if others:
             if not _OWN.isdisjoint(others):
@@ -286,6 +298,8 @@ class RecordMaker:
             if not _COUNTED.isdisjoint(others):
                 names = ", ".join(sorted(_COUNTED & others.keys()))
                 raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"{names}: the store itself gives them")
+            if "\x01" in names or "\x02" in names:
+                raise _illegal("the name of a property holds a separator, 0x01 or 0x02")
             waits = others.get(WAIT, "true").lower() != "false"
             if not self._keeps_wait:
                 others.pop(WAIT, None)

@@ -355,7 +355,10 @@ class Writer:
 
     def _topic_of(self, name: str) -> TopicConfig:
         """The topic of a message. Raises `IllegalMessageError` for one that takes none."""
-        topic = self._topics.get(name)
+        try:
+            topic = self._topics.get(name)
+        except TypeError:  # no string, and nothing that a table can have
+            topic = None
         if topic is None:
             self._maker.topic(name)  # none is made for a name that no topic has
             try:

@@ -55,6 +55,17 @@ def test_init_is_for_nothing_but_an_empty_directory(store: Path, tmp_path: Path)
     assert rmq("verify", tmp_path / "empty").exit_code == 0
 
 
+def test_a_text_with_spaces_is_several_keys_in_every_form(store: Path) -> None:
+    put = ("store", "put", store, *NDJSON, *config_of(store))
+    assert rmq(*put, "T", "--body", "x", "--keys", "a b", "--queue", 0).exit_code == 0
+    lines = '{"topic":"T","body_utf8":"x","keys":["a b"],"queue_id":0}'
+    assert rmq(*put, stdin=lines).exit_code == 0
+    assert rmq(*put, "--input", "csv", stdin="topic,body_utf8,keys,queue_id\nT,x,a b,0").exit_code == 0
+    assert rmq(*put, "T", "--body", "x", "--keys", " ").exit_code == 2
+    found = rmq("query-key", store, "b", "--topic", "T", *NDJSON).of_type("message")
+    assert [row["keys"] for row in found] == [["a", "b"]] * 3
+
+
 def test_one_message(store: Path) -> None:
     (store.parent / "body").write_bytes(b"\0\xff")
     given = ("--tags", "A", "--keys", "k1", "--keys", "k2", "--property", "x=y=z", "--queue", "3")

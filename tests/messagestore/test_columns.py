@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -128,6 +129,10 @@ def test_a_list_of_plain_messages_is_the_same_bytes(tmp_path: Path, release: str
         Message("T", b"", uniq_key=b"id"),  # type: ignore[arg-type]
         Message("T", b"", properties={"WAIT": False}),  # type: ignore[dict-item]
         Message("T", b"", properties={b"name": b"value"}),  # type: ignore[dict-item]
+        Message("T", b"", properties={"a\x01b": "c"}),
+        Message("T", b"", properties={"a\x02b": "c"}),
+        Message(["T"], b""),  # type: ignore[arg-type]
+        Message("T", b"", keys=iter(["k"])),  # type: ignore[arg-type]
     ],
     ids=lambda one: repr(one)[8:60],
 )
@@ -142,8 +147,9 @@ def test_an_odd_message_is_answered_as_by_itself(tmp_path: Path, odd: Message) -
         assert [one.status for one in acks[:20] + acks[21:]] == [PutStatus.PUT_OK] * 40
         assert without(acks[20], place) == without(alone, place)
         numbers = {type(one) for one in (odd.queue_id, odd.flag, odd.born_timestamp)}
-        texts = (odd.tags, odd.uniq_key, *(odd.properties or {}), *(odd.properties or {}).values())
+        texts = (odd.topic, odd.tags, odd.uniq_key, *(odd.properties or {}), *(odd.properties or {}).values())
         typed = float not in numbers and all(isinstance(one, str | None) for one in texts)
+        typed &= isinstance(odd.keys, Sequence)
         if odd.flag == 0 and odd.topic != "\ud800" and typed:
             row = {"topic": odd.topic, "body": odd.body, "tags": odd.tags, "keys": list(odd.keys)}
             row |= {"uniq_key": odd.uniq_key, "queue_id": odd.queue_id}

@@ -33,7 +33,7 @@ def test_every_key_counts() -> None:
         ({"queue_id": -1}, "queue_id is not"),
         ({"flag": 1 << 31}, "flag is not"),
         ({"keys": "a"}, "keys is not a list"),
-        ({"keys": ["a b"]}, "without blanks"),
+        ({"keys": ["a", " "]}, "each with a key"),
         ({"properties": {"a": 1}}, "not an object of strings"),
         ({"properties": {"a": "\x02KEYS\x01forged"}}, "separator"),
         ({"tags": "\x01"}, "separator"),
@@ -55,6 +55,13 @@ def test_what_is_no_message(change: dict[str, object], why: str) -> None:
 def test_what_is_no_object(line: bytes) -> None:
     with pytest.raises(LineError):
         message_of_json(line)
+
+
+def test_a_text_with_spaces_is_several_keys() -> None:
+    """As with `Message#setKeys`, also where they are a list, and only with spaces (`KEY_SEPARATOR`)."""
+    one = message_of_json(json.dumps(WHOLE | {"keys": ["a b", "c", "d\te"]}).encode())
+    assert one.keys == ["a", "b", "c", "d\te"]
+    assert CsvHeader(b"topic,body_utf8,keys").message(b"T,x,a  b\tc").keys == ["a", "b\tc"]
 
 
 def test_csv_has_the_same_names() -> None:

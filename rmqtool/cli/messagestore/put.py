@@ -62,7 +62,10 @@ class MessageOptions:
         str | None, _option("--body", "TEXT|@FILE", "Body: a text, or the content of a file.")
     ] = None
     tags: Annotated[str | None, _option("--tags", "TAGS", "Its tag.")] = None
-    keys: Annotated[list[str] | None, _option("--keys", "KEY", "A key, for the index; repeatable.")] = None
+    keys: Annotated[
+        list[str] | None,
+        _option("--keys", "KEY", "A key, for the index, or several with spaces between; repeatable."),
+    ] = None
     properties: Annotated[
         list[str] | None, _option("--property", "NAME=VALUE", "A further property; repeatable.")
     ] = None
@@ -102,8 +105,7 @@ class MessageOptions:
 
         if self.body is None:
             raise UsageError("--body is missing: a text, or @FILE")
-        row: dict[str, Any] = {"topic": topic, "tags": self.tags, "properties": {}}
-        row["keys"] = [key for one in self.keys or () for key in one.split()]
+        row: dict[str, Any] = {"topic": topic, "tags": self.tags, "keys": self.keys, "properties": {}}
         for name, text in (("TOPIC", topic), ("--tags", self.tags)):
             with named(name):
                 parse_text("x" if text is None else text)
@@ -163,7 +165,8 @@ def command(
 
     A line of NDJSON is an object with topic, one of body_utf8, body_base64 and body_hex, and perhaps
     queue_id, flag, tags, keys (a list), uniq_key, properties (an object), born_timestamp, born_host. CSV has
-    the same names as its header, keys separated by blanks, properties as JSON. Answers come in the order of
+    the same names as its header, properties as JSON. As with Message#setKeys, a text with spaces among the
+    keys is several, in every form. Answers come in the order of
     the lines; a line that is not a message is answered MESSAGE_ILLEGAL, and the rest goes on. What is at hand
     is put at once and shares a flush. A delayed message is delivered by who has the store open when it is
     due: a broker, an application, store get --group. A half message waits for store commit or store rollback
