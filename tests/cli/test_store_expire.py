@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import TYPE_CHECKING
 
+from tests.cli.dumping import assert_one_line
+from tests.disks import refuse
 from tests.helpers import rmq
-from tests.messagestore.helpers import open_small, traffic
+from tests.messagestore.helpers import copy_of_open, open_small, traffic
 from tests.messagestore.test_expiry import age
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def test_what_is_old_goes_and_is_counted(tmp_path: Path) -> None:
@@ -36,3 +41,19 @@ def test_a_store_in_use_is_left_alone(tmp_path: Path) -> None:
         store.put_many(traffic(0, 90))
         age(tmp_path / "store", 2)
         assert rmq("store", "expire", tmp_path / "store").exit_code == 5
+
+
+def test_without_room_to_open_the_store_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a crash left undone is written before anything expires."""
+    with open_small(tmp_path / "open") as store:
+        store.put_many(traffic(0, 90))
+        copy_of_open(tmp_path / "open", tmp_path / "store")
+    for path in (tmp_path / "store" / "index").iterdir():
+        path.unlink()
+    refuse(monkeypatch, "pwrite", errno.ENOSPC)
+    refuse(monkeypatch, "ftruncate", errno.ENOSPC)
+    refused = rmq("store", "expire", tmp_path / "store", "--recovery", "broker")
+    assert_one_line(refused, 4)
+    assert "No space left on device: opening a store writes" in refused.stderr
