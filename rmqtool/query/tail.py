@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.errors import RmqtoolError
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
@@ -248,7 +248,9 @@ class LogTail:
         It came after the look and is not listed; what follows it is not looked at.
         """
         now = self.log.end(segment)
-        if now > end:
+        if _expired(segment):
+            self.torn = []
+        elif now > end:
             first = next(self._scan(segment, self.at - segment.base, now), None)
             self.torn = [] if isinstance(first, Records | Blank) else self.torn
 
@@ -271,6 +273,17 @@ class LogTail:
     def _kernels(self) -> Any:
         """The compiled ones, which take a while to load, only for who reads much."""
         return choose_kernels(self._scanned)
+
+
+def _expired(segment: Segment) -> bool:
+    """Whether the file has gone since it was listed."""
+    try:
+        segment.open("pread").close()
+    except VanishedError:
+        return True
+    except RmqtoolError:
+        pass
+    return False
 
 
 def _damaged(records: Records, segment: Segment) -> list[Row]:

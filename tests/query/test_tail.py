@@ -235,6 +235,23 @@ def test_a_record_that_reaches_over_the_end_while_it_is_written_is_no_damage(tmp
     assert tail.summary()["complete"] is True
 
 
+def test_a_half_written_record_whose_segment_expires_is_no_damage(tmp_path, monkeypatch):
+    """Beside a fast writer of small segments the last one is the first before it is looked at again."""
+    log, path, _ = torn(tmp_path)
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            path.unlink()
+
+    asleep(monkeypatch, sleep)
+    with held(tmp_path):
+        given, tail = last(tmp_path, 1000)
+    assert given == [one.physical_offset for one in log.records[:-1]]
+    assert tail.summary()["complete"] is True
+
+
 def test_who_follows_is_told_of_a_torn_end_once_he_leaves(tmp_path, monkeypatch):
     log, path, whole = torn(tmp_path)
     rows = []
