@@ -113,7 +113,7 @@ def check_columns(table: pa.Table) -> None:
         raise UsageError(f"messages have no column {unknown[0]}: known are {', '.join(sorted(known))}")
     twice = [name for name in table.column_names if table.column_names.count(name) > 1]
     if twice:
-        raise UsageError(f"messages have one column {twice[0]}, not two")
+        raise UsageError(f"duplicate column {twice[0]}")
     missing = [name for name in ("topic", "body") if name not in table.column_names]
     if missing:
         raise UsageError(f"messages need a column {missing[0]}")

@@ -228,8 +228,14 @@ class Reader(ABC):
     def table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:
         """Messages of a queue from `offset` on as rows of the record table, at most `limit`.
 
-        Nothing is left out for its size or its age, as a pull would.
+        Nothing is left out for its size or its age, as a pull would. Raises `UsageError` for an unknown
+        column.
         """
+        from rmqtool.scan.table import COLUMNS
+
+        unknown = [name for name in columns if name not in COLUMNS]
+        if unknown:
+            raise UsageError(f"the record table has no column {unknown[0]}")
         return self._log.retried(lambda: self._table(topic, queue_id, offset, limit, columns))
 
     def _table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:

@@ -180,11 +180,11 @@ class OffsetQuery:
             reported["kept_back"] = self.kept_back
         if self.chosen != MessageFilter():
             reported["left_out"] = self._left_out
-        places = np.array([one.physical_offset for one in first.delivered], np.int64)
-        view = self.client
-        # what expired meanwhile has no bytes any more
-        if first.delivered and not throws and not self.view.log.have_expired(places).any():
-            reported["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
+        if first.delivered and not throws:
+            view, places = self.client, np.array([one.physical_offset for one in first.delivered], np.int64)
+            if not self.view.log.have_expired(places).any():  # else it has no bytes any more
+                decoded = len(view.decoded)
+                reported["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": decoded}
         if self.foreign:
             reported["foreign_records"] = self.foreign
         return reported | coverage(self.not_covered())

@@ -226,7 +226,7 @@ def test_tables_that_are_none_of_messages(tmp_path: Path, table: dict[str, list[
 
 def test_a_column_stands_twice(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array(["T"]), *[pa.array([b""])] * 2], ["topic", "body", "body"])
-    with open_small(tmp_path / "store") as store, pytest.raises(UsageError, match="one column body"):
+    with open_small(tmp_path / "store") as store, pytest.raises(UsageError, match="duplicate column body"):
         store.put_many(table)
 
 

@@ -165,12 +165,12 @@ def command(
 
     A line of NDJSON is an object with topic, one of body_utf8, body_base64 and body_hex, and perhaps
     queue_id, flag, tags, keys (a list), uniq_key, properties (an object), born_timestamp, born_host. CSV has
-    the same names as its header, properties as JSON. As with Message#setKeys, a text with spaces among the
-    keys is several, in every form. Answers come in the order of
-    the lines; a line that is not a message is answered MESSAGE_ILLEGAL, and the rest goes on. What is at hand
-    is put at once and shares a flush. A delayed message is delivered by who has the store open when it is
-    due: a broker, an application, store get --group. A half message waits for store commit or store rollback
-    with its transaction_id. Exit code 1: some were refused; 4: the system did not write.
+    the same names as its header, properties as JSON. A key with spaces is several keys, as with
+    Message#setKeys. Answers come in the order of the lines; a line that is not a message is answered
+    MESSAGE_ILLEGAL, and the rest goes on. What is at hand is put at once and shares a flush. A delayed
+    message is delivered by who has the store open when it is due: a broker, an application, store get
+    --group. A half message waits for store commit or store rollback with its transaction_id. Exit code 1:
+    some were refused; 4: the system did not write.
     """
     from rmqtool.cli.messagestore.acks import COLUMNS, CSV_COLUMNS, HALF_COLUMNS, SCHEMA, Acks
     from rmqtool.cli.messagestore.line_input import LineInput

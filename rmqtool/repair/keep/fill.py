@@ -60,7 +60,7 @@ class Filled:
     restored: Listed = field(default_factory=Listed)
     fillers: int = 0
     unknown: int = 0
-    """bytes that fillers take of which nothing tells what they were"""
+    """bytes replaced by fillers whose former content nothing identifies"""
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
     unplaced: list[Frame] = field(default_factory=list)
@@ -205,8 +205,8 @@ class Filling:
     ) -> tuple[partial[bytes | None], bytes | None]:
         """How the tombstone is made that names all further positions, else the first one that fits.
 
-        Without a trailer only where none fits with one: then the record had none either, as those in front of
-        it have that a broker of other settings wrote.
+        The trailer is left out only where nothing fits with it: then the lost record had none,
+        unlike those in front of it, which were written with other settings.
         """
         ways = [(kept, True)] * trailer + [(kept, False)]
         if further and isinstance(kept, bytes):

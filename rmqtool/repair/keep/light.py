@@ -139,7 +139,7 @@ class MultiDispatchPositions:
             for one in known.keys() - set(stated) if dispatched else ():
                 count_dropped(self.dropped, *one)
             found = stated
-        if not stated and len(found) == len(known):
+        if not stated and len(found) == len(known):  # there was room for all that entries tell
             if own:
                 found = found + self._named(queue_id, start, own, found, None if keeps else room)
             found = found + self._guessed(queue_id, start, found, room - _FRAME)

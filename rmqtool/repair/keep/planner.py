@@ -324,8 +324,8 @@ def _notes(log: RepairedLog) -> list[str]:
     unknown = [one.filled.unknown for one in log.repaired if one.filled is not None and one.filled.unknown]
     if unknown:
         notes.append(
-            f"nothing tells what {sum(unknown):,} bytes in {counted(len(unknown), 'range')} of the log were: "
-            "fillers take their place, and messages that were there are not counted as lost"
+            f"{sum(unknown):,} bytes of the log, in {counted(len(unknown), 'range')}, could not be "
+            "identified: fillers replace them, and messages that they may have held are not counted as lost"
         )
     notes += [
         f"queue {key[0]}/{key[1]}: {dropped(count, first)}" for key, (count, first) in sorted(log.dropped)

@@ -106,7 +106,7 @@ class QueueRepair:
     def _left(self, key: Key, queue: BuiltQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
         """Entries that lead to what the plan writes get the size and the tags code of what lies there.
 
-        Behind the last one that does not lead behind the log there are none, as after a start
+        Trailing entries that lead behind the end of the log go, as in a start
         (`ConsumeQueue#truncateDirtyLogicFiles`).
         """
         low = (queue.first or 0) * UNIT.itemsize // self.size * self.size

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NO_RECORD = "no commit log file holds a record"
 _NO_NAME = (
-    "no file in commitlog has a number for its name, so that the size of a segment is not known: "
+    "no file in commitlog is named by its offset, so the segment size is unknown: "
     "give mappedFileSizeCommitLog with --store-config"
 )
 _DLEDGER = "recover repairs plain commit logs only"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_MOST = 10_000
+MOST = 10_000
 """records of a file that are looked at one by one"""
 _NEAR = 1 << 20
 """bytes of the result that are read at once"""
@@ -44,7 +44,7 @@ _NEAR = 1 << 20
 def lacking_beside(
     store: Store, after: Store, edits: Iterable[Edit], kernels: Kernels, access: Access
 ) -> Iterator[str]:
-    """One text for each file that has records which neither the store's log nor the repaired one has.
+    """One text for each file with records that are in neither the store's log nor the repaired one.
 
     Those in front of the log have expired.
     """
@@ -52,14 +52,19 @@ def lacking_beside(
         file = store.file(edit.change.path) if edit.change.action is Action.REMOVE else None
         if file is None or file.kind is not FileKind.UNKNOWN or not file.regular:
             continue
-        others, lost = _not_in(after, file, kernels, access), list[int]()
-        for offset in islice((one for some in others for one in some.tolist()), _MOST):
-            if record_at(store, offset, kernels, access) is None:
-                lost.append(offset)
-        if lost:
+        others = (one for some in _not_in(after, file, kernels, access) for one in some.tolist())
+        looked = list(islice(others, MOST))
+        lost = [one for one in looked if record_at(store, one, kernels, access) is None]
+        keep = "keep that file, rmqtool salvage reads it"
+        if next(others, None) is not None:
+            yield (
+                f"{file.display_path} has more than {MOST:,} whole records that differ from the result, and "
+                f"only these were looked at; {len(lost):,} of them are missing from it: {keep}"
+            )
+        elif lost:
             yield (
                 f"{file.display_path} has {counted(len(lost), 'whole record')} that the result lacks, the "
-                f"first of physical offset {min(lost)}: keep that file, rmqtool salvage reads it"
+                f"first of physical offset {min(lost)}: {keep}"
             )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,14 +93,14 @@ class Evidence:
         if self._unfiled(one.topic) and (one.topic, one.queue_id) not in self._queues:
             return self._places.lower_behind(*_slot(one), one.physical_offset) > 1
         steps = (step for step in (-one.queue_offset, *(at - one.queue_offset for at in _STEPS)) if step < 0)
-        return sum(place > one.physical_offset for place in self._neighbours(one, steps)) > 1
+        return _are_several(place for place in self._neighbours(one, steps) if place > one.physical_offset)
 
     def _far_behind(self, one: Record) -> bool:
         """Whether intact records of its queue with higher queue offsets, more than one, lie in front of it.
 
         Its own place may have expired.
         """
-        return sum(place < one.physical_offset for place in self._neighbours(one, _STEPS)) > 1
+        return _are_several(place for place in self._neighbours(one, _STEPS) if place < one.physical_offset)
 
     def _neighbours(self, one: Record, steps: Iterable[int]) -> Iterator[int]:
         return (place for step in steps if (place := self._neighbour(one, step)) is not None)
@@ -229,6 +230,10 @@ class Evidence:
                         key = queue.topic, queue.queue_id, slot
                         found.setdefault(place, []).append(key)
         return found
+
+
+def _are_several(places: Iterator[int]) -> bool:
+    return len(list(islice(places, 2))) > 1
 
 
 def _slot(one: Record) -> Slot:

@@ -266,7 +266,7 @@ def test_hosts_that_a_broken_header_states_take_no_room(fresh_golden: Any, tmp_p
 
 
 @pytest.mark.parametrize("entry", [True, False])
-def test_bytes_of_which_nothing_tells_what_they_were_are_said(tmp_path: Path, *, entry: bool) -> None:
+def test_bytes_that_nothing_identifies_are_reported(tmp_path: Path, *, entry: bool) -> None:
     """A plan put fillers there, lost nothing by its own account, and said nothing."""
     made = HandmadeStore()
     for _ in range(10):
@@ -279,6 +279,6 @@ def test_bytes_of_which_nothing_tells_what_they_were_are_said(tmp_path: Path, *,
     if not entry:
         shutil.rmtree(made.root / "consumequeue/Late")
     plan = kept(made.root, "4.9.0", {})
-    told = f"nothing tells what {lone.size} bytes in 1 range of the log were"
-    assert [one.startswith(told) for one in plan.notes] == [True] * (not entry)
+    words = f"{lone.size} bytes of the log, in 1 range, could not be identified"
+    assert [one.startswith(words) for one in plan.notes] == [True] * (not entry)
     assert plan.lost.messages == entry

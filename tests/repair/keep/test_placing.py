@@ -331,6 +331,23 @@ def test_records_that_only_a_file_of_another_length_has_are_reported(needed: boo
     assert done.exit_code == needed
 
 
+def test_a_file_with_more_of_them_is_not_looked_at_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its report says so, and gives no number that is too low."""
+    monkeypatch.setattr("rmqtool.repair.prove.beside.MOST", 3)
+    made = filled(4, more=3)
+    made.write(tmp_path / "store")
+    log = tmp_path / "store/commitlog"
+    files = [log / f"{number * SEGMENT:020d}" for number in (1, 2)]
+    (log / "both").write_bytes(b"".join(file.read_bytes() for file in files))
+    files[1].write_bytes(bytes(SEGMENT))
+    done = rmq("recover", tmp_path / "store", "--json")
+    (remains,) = json.loads(done.stdout)["summary"]["checked"]["remains"]
+    assert remains.startswith("commitlog/both has more than 3 whole records that differ from the result")
+    assert "3 of them are missing from it" in remains
+
+
 @pytest.mark.parametrize("name", [f"{5 * SEGMENT:020d}", "last.orig"])
 def test_a_record_of_a_moved_file_may_get_its_own_place_back(name: str, tmp_path: Path) -> None:
     """460141: it stated another offset, far behind the log, and the plan that puts it right was refused."""
