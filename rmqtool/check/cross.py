@@ -99,12 +99,15 @@ class CrossCheck:
     def _agreeing(self, queue: QueueUnits, chosen: Ints) -> npt.NDArray[np.bool_]:
         """Which of these records have a unit that is right in every field."""
         columns = self._partitions.columns
-        right = np.zeros(len(chosen), bool)
-        for number, low, high in queue.files_of(columns[DispatchColumn.SLOT, chosen]):
+        right, slots = np.zeros(len(chosen), bool), columns[DispatchColumn.SLOT, chosen]
+        for number, low, high in queue.files_of(slots):
             first = queue.first_slot(number)
             raw = queue.part(number, low - first, high - first).view(np.uint8)
             count, highest = self.kernels.agree_units(raw, low, columns, chosen, right)
-            queue.matched[number] += count
+            if count == high - low:
+                queue.claim(low, high)
+            else:
+                queue.claim_each(slots[right & (slots >= low) & (slots < high)])
             self.dispatched = max(self.dispatched, highest)
         return right
 
@@ -113,7 +116,7 @@ class CrossCheck:
         slots, offsets, sizes, codes = columns[DispatchColumn.SLOT : DispatchColumn.OWNER]
         unit_offsets, unit_sizes, unit_codes = queue.gather(slots)
         right = unit_offsets == offsets
-        queue.count_matched(slots[right])
+        queue.claim_each(slots[right])
         self.dispatched = max(self.dispatched, int(offsets[right].max(initial=-1)))
         self._without_unit(key, queue, offsets[~right], slots[~right])
         for index in np.flatnonzero(right & (unit_sizes != sizes)):

@@ -92,7 +92,8 @@ class QueueUnits:
         """units of the files in which each is a message's, in ascending order"""
         self.whole = True
         """no part of a file could not be read, as far as they were checked"""
-        self.matched = np.zeros(len(self.files), np.int64)
+        self._claims: list[Ints] = [np.empty((0, 2), np.int64)]
+        """slots that hold the unit of their record, as rows of [low, high)"""
         self._gone: dict[int, str | None] = {}
 
     @property
@@ -298,17 +299,46 @@ class QueueUnits:
             first, last, behind = int(offsets[0]) if low == 0 else first, int(offsets[-1]), low + len(offsets)
         return (first, last) if behind else (0, -1)
 
-    def count_matched(self, slots: Ints) -> None:
-        """These slots hold the unit of their record."""
-        numbers = np.searchsorted(self._bases, slots, side="right") - 1
-        self.matched += np.bincount(numbers, minlength=len(self.files))
+    def claim(self, low: int, high: int) -> None:
+        """All slots [low, high) hold the unit of their record."""
+        last = self._claims[-1]
+        if len(last) and last[-1, 1] == low:
+            last[-1, 1] = high
+        else:
+            self._claims.append(np.array([[low, high]]))
 
-    def unclaimed(self, number: int) -> int:
-        """How many units of a file no record was matched with."""
-        count = self.sound.get(number)
-        if count is None:
-            count = sum(int((unit_states(units, None) == OK).sum()) for _, units in self.parts(number))
-        return count - int(self.matched[number])
+    def claim_each(self, slots: Ints) -> None:
+        """These slots do; they are kept as runs, of which an ordinary queue has few."""
+        if len(slots):
+            slots = np.unique(slots)
+            cuts = np.flatnonzero(np.diff(slots) != 1)
+            lows, highs = slots[np.append(0, cuts + 1)], slots[np.append(cuts, len(slots) - 1)] + 1
+            self._claims.append(np.stack((lows, highs), axis=1))
+
+    def unclaimed(self, first: int, units: Units) -> npt.NDArray[np.bool_]:
+        """Which units from slot `first` on are a message's, of none of whose records they are the unit."""
+        runs = self._claimed_runs()
+        runs = runs[(runs[:, 0] < first + len(units)) & (runs[:, 1] > first)]
+        steps = np.zeros(len(units) + 1, np.int8)
+        steps[np.maximum(runs[:, 0] - first, 0)] = 1
+        steps[np.minimum(runs[:, 1] - first, len(units))] = -1
+        return np.asarray((unit_states(units, None) == OK) & (steps[:-1].cumsum() == 0), np.bool_)
+
+    def is_claimed(self, number: int) -> bool:
+        """Whether all units of a file are known to be those of their records."""
+        first, runs = self.first_slot(number), self._claimed_runs()
+        at = int(np.searchsorted(runs[:, 0], first, side="right")) - 1
+        return number in self.sound and at >= 0 and bool(runs[at, 1] >= first + self.sound[number])
+
+    def _claimed_runs(self) -> Ints:
+        """Slots with the unit of their record in ascending order, as rows of [low, high) apart."""
+        if len(self._claims) > 1:
+            runs = np.concatenate(self._claims)
+            runs = runs[np.argsort(runs[:, 0], kind="stable")]
+            reach = np.maximum.accumulate(runs[:, 1])
+            begins = np.flatnonzero(np.append(True, runs[1:, 0] > reach[:-1]))
+            self._claims = [np.stack((runs[begins, 0], reach[np.append(begins[1:] - 1, -1)]), axis=1)]
+        return self._claims[0]
 
 
 def queues_of(

@@ -34,6 +34,8 @@ class Ranges:
     def __init__(self) -> None:
         self._ranges: list[Range] = []
         self._wider: list[int] = []
+        self._columns: tuple[Ints, Ints, Ints] | None = None
+        """starts, ends and `_wider` of all, for `find`"""
 
     def __iter__(self) -> Iterator[Range]:
         """By start."""
@@ -44,6 +46,7 @@ class Ranges:
         one = Range(start, end, code)
         insort(self._ranges, one)
         del self._wider[bisect_left(self._ranges, one) :]
+        self._columns = None
 
     def over(self, start: int, end: int) -> Range | None:
         """The last range that begins in front of `end` and reaches beyond `start`."""
@@ -64,10 +67,12 @@ class Ranges:
         found = np.full(len(offsets), -1)
         if not self._ranges:
             return found
-        self._extend(len(self._ranges) - 1)
-        ends = np.array([min(one.end, _LONG_MAX) for one in self._ranges])
-        wider = np.array(self._wider)
-        found[:] = np.searchsorted([one.start for one in self._ranges], offsets, side="right") - 1
+        if self._columns is None:
+            self._extend(len(self._ranges) - 1)
+            bounds = [(one.start, min(one.end, _LONG_MAX)) for one in self._ranges]
+            self._columns = *np.array(bounds, np.int64).T, np.array(self._wider, np.int64)
+        starts, ends, wider = self._columns
+        found[:] = np.searchsorted(starts, offsets, side="right") - 1
         while len(short := np.flatnonzero((found >= 0) & (ends[found] <= offsets))):
             found[short] = wider[found[short]]
         return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rmqtool.check.cross import CrossCheck
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
-    from rmqtool.check.unmatched_units import RecordsAt
+    from rmqtool.check.records_at import RecordsAt
     from rmqtool.check.unplaced import Behind, Unplaced
 
 

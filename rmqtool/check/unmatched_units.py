@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.java import java_parse_int
-from formats.properties import (
-    INNER_BASE,
-    INNER_MULTI_DISPATCH,
-    INNER_MULTI_QUEUE_OFFSET,
-    INNER_NUM,
-    decode,
-)
+from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from formats.tags_code import tags_hash
 from rmqtool.check.findings import finding
+from rmqtool.check.records_at import Found
 from rmqtool.errors import RmqtoolError
-from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.multi import slots_in
-from rmqtool.scan.one import RecordReader
 from rmqtool.scan.units import OK, unit_states
 
 if TYPE_CHECKING:
@@ -28,52 +21,10 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.not_copied import NotCopied
-    from rmqtool.check.queue_files import OpenFiles, QueueUnits
+    from rmqtool.check.queue_files import QueueUnits
     from rmqtool.check.ranges import Ranges
-    from rmqtool.store.segments import SegmentSet
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The record that begins at an offset."""
-
-    path: str
-    position: int
-    topic: str
-    queue_id: int
-    queue_offset: int
-    size: int
-    transaction: int
-    properties: dict[str, str]
-    store_timestamp: int
-
-
-class RecordsAt:
-    """Single records by physical offset."""
-
-    def __init__(self, segments: SegmentSet, files: OpenFiles) -> None:
-        self._segments = segments
-        self._files = files
-        self._reader = RecordReader(Check.FRAME)
-
-    def get(self, offset: int) -> Found | None:
-        """The record that begins there; None when none does."""
-        there = self._reader.at(self._segments, offset, lambda segment: self._files.get(segment.file))
-        if there is None or there.row is None:
-            return None
-        row = there.row
-        return Found(
-            there.segment.file.display_path,
-            there.position,
-            there.text(Field.TOPIC_POSITION).decode("utf-8", "replace"),
-            row[Field.QUEUE_ID],
-            row[Field.QUEUE_OFFSET],
-            row[Field.STORE_SIZE],
-            row[Field.SYS_FLAG] >> 2 & 3,
-            decode(there.text(Field.PROPERTIES_POSITION)),
-            row[Field.STORE_TIMESTAMP],
-        )
-
+    from rmqtool.check.records_at import RecordsAt
+    from rmqtool.scan.kernel_types import Kernels
 
 _IN_RUNS = ("-SHIFT", "-DANGLING", "-EXPIRED")
 
@@ -134,27 +85,21 @@ class UnitCheck:
         damage: Ranges,
         log_range: tuple[int, int] | None,
         not_copied: NotCopied,
+        kernels: Kernels,
     ) -> None:
         self._records = records
         self._not_copied = not_copied
         self._damage = damage
-        self._log = log_range
+        self._log, self._kernels = log_range, kernels
 
     def check(self, queue: QueueUnits) -> Iterator[Finding]:
         """Findings about one queue."""
         run: _Run | None = None
         for number, file in enumerate(queue.files):
-            unclaimed = queue.unclaimed(number)
-            if unclaimed and self._not_copied:
-                unclaimed -= self._nowhere(queue, number)
-            if not unclaimed:
-                continue
-            for index, unit in self._real(queue, number):
-                slot = queue.first_slot(number) + index
-                place = file.display_path, index * queue.dtype.itemsize, int(unit["physical_offset"])
-                facts, beside = self._judge(queue, unit, slot), None
-                if facts is not None:
-                    beside = facts.pop("beside", None)
+            for index, offset, facts in self._judged(queue, number):
+                beside, slot = facts.pop("beside", None), queue.first_slot(number) + index
+                place = file.display_path, index * queue.dtype.itemsize, offset
+                if "code" in facts:
                     if run is not None and run.goes_on(facts, slot):
                         run.last = slot
                     else:
@@ -164,56 +109,61 @@ class UnitCheck:
                     yield from _finding_of(_Run(beside, slot, slot, *place), queue)
         yield from _finding_of(run, queue)
 
-    def _nowhere(self, queue: QueueUnits, number: int) -> int:
-        """Units of a file that lead to what was not copied; no record can have been matched with them."""
-        found = 0
-        for _, units in queue.parts(number):
-            real = units["physical_offset"][unit_states(units, None) == OK].astype(np.int64)
-            found += int(self._not_copied.holds(real).sum())
-        self._not_copied.units += found
-        return found
+    def _judged(self, queue: QueueUnits, number: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Units of a file with something wrong: number in the file, physical offset, facts of a finding.
 
-    def _real(self, queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
-        """Units of a file for messages that may be there: number in the file, unit."""
-        for first, units in queue.parts(number):
-            real = unit_states(units, None) == OK
-            real &= ~self._not_copied.holds(units["physical_offset"].astype(np.int64))
-            for index in np.flatnonzero(real).tolist():
-                yield first + index, units[index]
-
-    def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | None:
-        """What is wrong with a unit: facts of a finding, or nothing; `beside`: those of a second one."""
-        offset = int(unit["physical_offset"])
-        if self._log is None:
-            return None
+        `beside`: those of a second one, which may be the only one.
+        """
+        if self._log is None or queue.is_claimed(number):
+            return
         prefix = "BCQ" if queue.batch else "CQ"
-        if offset < self._log[0]:
-            return {"code": f"{prefix}-EXPIRED"}
-        cause = place.code if (place := self._damage.at(offset)) is not None else None
-        try:
-            record = self._records.get(offset)
-        except RmqtoolError:
-            return {"code": f"{prefix}-DANGLING", "caused_by": "DIR-UNREADABLE"}
-        if record is None or cause is not None:
-            return {"code": f"{prefix}-DANGLING", "caused_by": cause}
+        for first, units in queue.parts(number):
+            begin = queue.first_slot(number) + first
+            offsets = units["physical_offset"].astype(np.int64)
+            wanted, nowhere = queue.unclaimed(begin, units), self._not_copied.holds(offsets)
+            self._not_copied.units += int((wanted & nowhere).sum())
+            places = np.flatnonzero(wanted & ~nowhere)
+            chosen, offsets = units[places], offsets[places]
+            damage = self._damage.find(offsets)
+            followed = (offsets >= self._log[0]) & (damage < 0)
+            sizes = chosen["size"][followed].astype(np.int64)
+            records = self._records.each(offsets[followed], sizes, self._kernels)
+            rows = zip(places.tolist(), chosen, offsets.tolist(), damage.tolist(), strict=True)
+            for place, unit, offset, range_ in rows:
+                if offset < self._log[0]:
+                    facts = {"code": f"{prefix}-EXPIRED"}
+                elif range_ >= 0:
+                    facts = {"code": f"{prefix}-DANGLING", "caused_by": self._damage[range_].code}
+                else:
+                    facts = self._judge(queue, unit, next(records), begin + place)
+                if facts:
+                    yield first + place, offset, facts
+
+    def _judge(
+        self, queue: QueueUnits, unit: Any, record: Found | RmqtoolError | None, slot: int
+    ) -> dict[str, Any]:
+        """What is wrong with a unit, see `_judged`. record: to which it leads, or why that cannot be read."""
+        prefix = "BCQ" if queue.batch else "CQ"
+        if not isinstance(record, Found):
+            return {"code": f"{prefix}-DANGLING", "caused_by": None if record is None else "DIR-UNREADABLE"}
         if record.transaction in (1, 3):
             return {"code": f"{prefix}-TRANSACTION", "part": "sys_flag"}
         if queue.batch:
             return self._judge_batch(queue, unit, record)
         return self._judge_plain(queue, unit, record, slot)
 
-    def _judge_plain(self, queue: QueueUnits, unit: Any, record: Found, slot: int) -> dict[str, Any] | None:
+    def _judge_plain(self, queue: QueueUnits, unit: Any, record: Found, slot: int) -> dict[str, Any]:
         expected = expected_slot(queue, record)
         if expected is None:
             return {"code": "CQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
-        size = None
-        if int(unit["size"]) != record.size:
-            size = {"code": "CQ-SIZE", "part": "size", "expected": record.size, "found": int(unit["size"])}
+        facts: dict[str, Any] = {}
         if expected != slot:
-            return {"code": "CQ-SHIFT", "part": "queue_offset", "shift": expected - slot, "beside": size}
-        return size
+            facts |= {"code": "CQ-SHIFT", "part": "queue_offset", "shift": expected - slot}
+        if (size := int(unit["size"])) != record.size:
+            facts["beside"] = {"code": "CQ-SIZE", "part": "size", "expected": record.size, "found": size}
+        return facts
 
-    def _judge_batch(self, queue: QueueUnits, unit: Any, record: Found) -> dict[str, Any] | None:
+    def _judge_batch(self, queue: QueueUnits, unit: Any, record: Found) -> dict[str, Any]:
         if (record.topic, record.queue_id) != (queue.topic, queue.queue_id):
             return {"code": "BCQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
         base = java_parse_int(record.properties.get(INNER_BASE, ""), 64)
@@ -233,7 +183,7 @@ class UnitCheck:
         if base != record.queue_offset:  # from which clients count (`MessageDecoder#decodeMessage`)
             stated = {"expected": base, "found": record.queue_offset}
             return {"code": "BCQ-OFFSET", "part": "queue_offset", **stated}
-        return None
+        return {}
 
 
 def expected_slot(queue: QueueUnits, record: Found) -> int | None:

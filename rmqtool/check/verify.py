@@ -26,12 +26,13 @@ from rmqtool.check.not_copied import NotCopied
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.quick import QuickCheck
+from rmqtool.check.records_at import RecordsAt
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds
 from rmqtool.check.unchecked import unchecked_names
 from rmqtool.check.undispatched import Circumstances, misplaced, undispatched
-from rmqtool.check.unmatched_units import RecordsAt, UnitCheck, queue_times
+from rmqtool.check.unmatched_units import UnitCheck, queue_times
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
@@ -137,7 +138,7 @@ class Verification:
                 yield from self.causes.deferred(self._log(kernels, cross, index))
                 yield from cross.close()
                 self.covered.phase = Phase.QUEUES
-                yield from self._queues(cross, files)
+                yield from self._queues(kernels, cross, files)
                 self.reading.done(self._bytes_of(*_QUEUES))
                 self.covered.phase = Phase.INDEX
                 yield from self._index(index)
@@ -267,18 +268,18 @@ class Verification:
         elif isinstance(event, End) and self.store.segments.is_active(segment):
             self.covered.end_offset = segment.base + event.position
 
-    def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
-        store, kernels = self.store, cross.kernels
+    def _queues(self, kernels: Kernels, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
+        store = self.store
         both = [*cross.queues.values(), *cross.batches.values()]
         for queue in both:
-            yield from _guarded(queue, check_units(queue, kernels))
+            yield from _guarded(queue, check_units(queue, kernels.dispatch))
             yield from unreadable_units(queue)
         if self.covered.end_offset is not None and not self.live:
             size = store.sizes[FileKind.COMMITLOG].value
             yield from lost_end(both, store.segments, self.covered.end_offset, size)
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
         records = RecordsAt(store.segments, files)
-        check = UnitCheck(records, self.causes.lost, known, self.not_copied)
+        check = UnitCheck(records, self.causes.lost, known, self.not_copied, kernels)
         for queue in both:
             yield from _guarded(queue, check.check(queue))
         if rocksdb_queue_files(store) and not any(queue.files for queue in cross.queues.values()):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from rmqtool.messagestore.queue_reader import QueueReader, TimedReader
 from rmqtool.query.subscription import FilterType, Subscription
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
+from rmqtool.scan.pieces import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -282,16 +282,10 @@ class Reader(ABC):
     def _copied(self, offsets: Ints, sizes: Ints) -> Iterator[tuple[Records, int, str]]:
         """Those that lie near each other are read together, from a file that is not mapped."""
         ends = offsets + sizes
-        apart = (offsets[1:] - ends[:-1] > _NEAR) | (offsets[1:] < ends[:-1])
-        borders = [0, *(np.flatnonzero(apart) + 1).tolist(), len(offsets)]
-        for start, stop in pairwise(borders):
-            at = start
-            while at < stop:
-                first = int(offsets[at])
-                until = max(int(np.searchsorted(ends[at:stop], first + _BYTES, "right")) + at, at + 1)
-                window = self._log.read(first, int(ends[until - 1]) - first)
-                yield from self._in_window(window, first, offsets[at:until])
-                at = until
+        for part in pieces(offsets, ends, _NEAR, _BYTES):
+            first = int(offsets[part.start])
+            window = self._log.read(first, int(ends[part.stop - 1]) - first)
+            yield from self._in_window(window, first, offsets[part])
 
     def _in_window(self, window: Window, begin: int, offsets: Ints) -> Iterator[tuple[Records, int, str]]:
         """The records of a window that begins at a physical offset, in parts of some megabytes."""

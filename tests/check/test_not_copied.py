@@ -8,7 +8,7 @@ import pytest
 
 from fixtures.stores import healthy_store
 from rmqtool.check.levels import Level
-from rmqtool.check.unmatched_units import RecordsAt
+from rmqtool.check.records_at import RecordsAt
 from rmqtool.check.verify import Verification
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
-from rmqtool.check.unmatched_units import RecordsAt, expected_slot
+from rmqtool.check.records_at import RecordsAt
+from rmqtool.check.unmatched_units import expected_slot
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import UNIT
