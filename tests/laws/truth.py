@@ -29,7 +29,7 @@ _DELAYED = "SCHEDULE_TOPIC_XXXX"
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `damaged`: offsets of those of them of which only the body is wrong, or its CRC, or the store time too.
+    `damaged`: offsets of those of them of which all that can be told to be wrong is the body, or its CRC.
     `undispatched`: whole records without their unit although a later record has its own. `units`: those that
     lie there. `alike`: records that are changed, but the same to every reader, and not among the lost.
     """
@@ -88,15 +88,11 @@ def under_other_names(made: Compound) -> dict[int, Record]:
 
 
 def _only_body(one: Record, made: Compound) -> bool:
-    now = _bytes_at(one, made)
-    at = one.raw.index(one.body, 80)
-    end = at + len(one.body)
-    head, was = bytearray(now[:at]), bytearray(one.raw[:at])
-    stored = 56 + 12 * (one.sys_flag >> 4 & 1)
-    # CRC and body: nobody knows which of the two is wrong; the store time nothing checks
-    for unchecked in (slice(8, 12), slice(stored, stored + 8)):
-        head[unchecked] = was[unchecked] = bytes(unchecked.stop - unchecked.start)
-    return head == was and now[end:] == one.raw[end:]
+    """Whether it is whole with its body and its CRC: nobody knows which of the two is wrong."""
+    now, at = bytearray(_bytes_at(one, made)), one.raw.index(one.body, 80)
+    now[8:12], now[at : at + len(one.body)] = one.raw[8:12], one.body
+    read = strict.parse(bytes(now), 0, one.offset)
+    return read is not None and read.slot == one.slot
 
 
 def _negative_length(one: Record, made: Compound) -> bool:
