@@ -116,10 +116,11 @@ class RecordsAt:
             rows = np.empty((inside, ROW_WIDTH), np.int64)
             places, checks = offsets[:inside] - offsets[0], int(Check.FRAME)
             count = kernels.records_at(window, places, position, source.size, segment.base, checks, rows)
-            rows = rows[:count]
-            rows = rows[rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + segment.base]
-            for row in rows[:, _COLUMNS].tolist():
-                found[segment.base + row[0]] = _found(segment, window, position, row)
+            at = rows[:count, Field.POSITION] + segment.base
+            own = (rows[:count, Field.STORED_PHYSICAL_OFFSET] == at).tolist()
+            for offset, is_own, row in zip(at.tolist(), own, rows[:count, _COLUMNS].tolist(), strict=True):
+                if is_own or len(self._segments.locate_all(offset)) == 1:
+                    found[offset] = _found(segment, window, position, row)
             offsets = offsets[inside:]
         return found
 
