@@ -1683,3 +1683,25 @@ def test_a_record_that_states_more_messages_than_the_log_had_room_for(tmp_path: 
     done = rmq("recover", made.root, "--output", tmp_path / "out", "--apply", "--store-config", made.conf)
     assert done.exit_code == 0, done.stderr
     assert strict.carve(tmp_path / "out")[offset].queue_offset == 8
+
+
+def test_a_lonely_record_is_of_the_queue_that_finds_no_room_for_it(tmp_path: Path) -> None:
+    """500272: each queue alone had room for all that it misses there, both of them had not."""
+    store = HandmadeStore()
+    for number in range(120):
+        store.put("Orders", b"body %03d" % number, queue_id=number % 2)
+    store.write(tmp_path / "store")
+    for file in (store.root / "commitlog").iterdir():
+        if int(file.name) < 2 * store.log.segment_size:
+            file.unlink()
+    shutil.rmtree(store.root / "consumequeue")
+    middle = next(number for number, one in enumerate(store.stored) if one.offset > 14000)
+    lonely = store.stored[middle]
+    for number in range(middle - 2, middle + 4):
+        path, position = store.segment(store.stored[number].offset)
+        lies = b"Orders" if number == middle else b"body"
+        at = store.read(path).index(lies, position)
+        store.patch(path, at, bytes([lies[0] + 1]) + lies[1:])
+    assert recovered(store, tmp_path)[lonely.offset] == lonely.placed.data
+    again = json.loads(rmq("recover", tmp_path / "out", "--json").stdout)
+    assert again["summary"]["changes"] == 0

@@ -22,7 +22,7 @@ from rmqtool.repair.keep.hole_layout import allocate, layouts_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.model import Frame, Hole, Trust
-from rmqtool.repair.keep.order import SHORT, order_of, scattered_runs, singleton_runs
+from rmqtool.repair.keep.order import SHORT, disown_for_room, order_of, scattered_runs, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.room import Room
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.donor import DonorRange
     from rmqtool.repair.keep.hole_layout import HoleLayout
     from rmqtool.repair.keep.model import QueueKey, Run, Survey, Torn
-    from rmqtool.repair.keep.order import Position
+    from rmqtool.repair.keep.order import Order, Position
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
     from rmqtool.repair.keep.room import Missing
     from rmqtool.repair.keep.slot_assignment import Claims
@@ -148,6 +148,26 @@ class RepairedLog:
         return tuple(one.patch for one in self.of(placed))
 
 
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """Frames of all holes, those of further queues' units by hole, where the log ends, and layouts by hole.
+
+    without: positions that no hole has room for.
+    """
+
+    claims: Claims
+    further: dict[int, list[Frame]]
+    end: int
+    layouts: list[list[HoleLayout]]
+    without: list[Missing]
+
+    @property
+    def unexplained(self) -> list[Missing]:
+        """Open positions of queues, as they belong together, that not all have room."""
+        lacking = {(one.key, one.last) for one in self.without}
+        return [gap for gaps in self.claims.open.values() for gap in gaps if (gap.key, gap.last) in lacking]
+
+
 @dataclass(frozen=True)
 class LogRepair:
     """How a log is repaired; `repair` does it, reading only. work: directory for what segments give."""
@@ -176,36 +196,18 @@ class LogRepair:
             open_skipped(survey)
             ahead = self._ahead(survey)
         order = order_of(survey, self._pointed(survey), partial(self._places_of, survey))
-        loosen(survey, order)
+        loosen(survey, order.outliers)
         with LogBytes(survey.segments, self.mode) as log:
-            headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
-            units, further = _parted(survey, frames_by_unit(self.store, survey.holes))
-            solid = _solid_end(survey)
-            for number, loose in headers.items():
-                own = [one for one in _credible(loose, solid) if not is_stale(survey, one)]
-                headers[number] = own
-                extents = {(one.start, one.end) for one in own}
-                for reported in (units, further):
-                    reported[number] = [
-                        one
-                        for one in reported.get(number, ())
-                        if one.start < solid or (one.start, one.end) in extents
-                    ]
-            foreign = foreign_queues(self.store, survey, order, log)
-            pointed = [one for some in (*units.values(), *further.values()) for one in some]
-            skipping = in_skipping(self.store, order)
-            for one in chain.from_iterable(units.values()):
-                if one.key is not None and one.slot is not None:
-                    one.slot += skipping.at(one.key, one.start)
-            weigh(self.store, survey, order, pointed, foreign, skipping)
-            known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
-            places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
-            claims = SlotAssigner(survey, order, known).claims(headers, units, places)
-            end = self._end(survey, claims, solid)
+            decided = self._decide(survey, order, log)
+            if disowned := disown_for_room(order, decided.unexplained):
+                loosen(survey, disowned)
+                decided = self._decide(survey, order, log)
+            claims, layouts, end = decided.claims, decided.layouts, decided.end
             made = RepairedLog(
                 [placed for placed in survey.segments if placed.base < end],
                 end,
                 survey,
+                without=decided.without,
                 twice=sorted(order.twice),
                 skipping=order.skipping,
                 ahead=ahead,
@@ -217,11 +219,10 @@ class LogRepair:
             ]
             made.behind = [one for one in frames.values() if one.unplaced and one.start >= end]
             made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]
-            layouts, made.without = _allocated(survey, claims, end)
             multi_dispatch = MultiDispatchPositions(
                 survey,
                 self.rules,
-                [one for some in further.values() for one in some if one.trust is not Trust.REFUTED],
+                [one for some in decided.further.values() for one in some if one.trust is not Trust.REFUTED],
                 readable(chain.from_iterable(claims.frames.values())),
                 ahead,
             )
@@ -238,6 +239,35 @@ class LogRepair:
         made.repaired += _torn(survey, made)
         self._clear_tail(made)
         return made
+
+    def _decide(self, survey: Survey, order: Order, log: LogBytes) -> _Decided:
+        """What becomes of every hole."""
+        headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
+        units, further = _parted(survey, frames_by_unit(self.store, survey.holes))
+        solid = _solid_end(survey)
+        for number, loose in headers.items():
+            own = [one for one in _credible(loose, solid) if not is_stale(survey, one)]
+            headers[number] = own
+            extents = {(one.start, one.end) for one in own}
+            for reported in (units, further):
+                reported[number] = [
+                    one
+                    for one in reported.get(number, ())
+                    if one.start < solid or (one.start, one.end) in extents
+                ]
+        foreign = foreign_queues(self.store, survey, order, log)
+        pointed = [one for some in (*units.values(), *further.values()) for one in some]
+        skipping = in_skipping(self.store, order)
+        for one in chain.from_iterable(units.values()):
+            if one.key is not None and one.slot is not None:
+                one.slot += skipping.at(one.key, one.start)
+        weigh(self.store, survey, order, pointed, foreign, skipping)
+        known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
+        places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
+        claims = SlotAssigner(survey, order, known).claims(headers, units, places)
+        end = self._end(survey, claims, solid)
+        layouts, without = _allocated(survey, claims, end)
+        return _Decided(claims, further, end, layouts, without)
 
     def _ahead(self, survey: Survey, unlisted: Unlisted | None = None) -> Ahead:
         room, rule = Room(survey.holes, ()), self.rules.multi_dispatch

@@ -42,7 +42,8 @@ class Order:
     whose units are left as they are. skipping: those of them whose offsets ascend, but for short runs, and
     skip more than the log has room for. missing: positions that no record has, between chosen runs of the
     others. undecided: two records with one queue offset, the one that counts and the other, where as much
-    speaks for the one as for the other.
+    speaks for the one as for the other. lonely: records alone in their queue, without a unit there, that
+    stay as long as the holes of the log explain what other queues miss.
     """
 
     room: Room
@@ -53,6 +54,7 @@ class Order:
     skipping: set[QueueKey] = field(default_factory=set)
     missing: list[Missing] = field(default_factory=list)
     undecided: list[tuple[Run, Run]] = field(default_factory=list)
+    lonely: list[Run] = field(default_factory=list)
 
 
 def singleton_runs(survey: Survey) -> list[Run]:
@@ -139,7 +141,28 @@ def order_of(
     of_larger = [one for one in order.missing if one.key in larger]
     missed -= {one.start for one in pairs} - _missed_elsewhere(of_larger, pairs)  # one record takes no two
     _disown(order, singletons, missed, pointed or {})
+    order.lonely = [
+        one
+        for one in whole
+        if one.count == 1
+        and order.chosen[one.key]
+        and (one.key, one.first) not in (pointed or {}).get(one.start, ())
+    ]
     return order
+
+
+def disown_for_room(order: Order, unexplained: list[Missing]) -> list[Run]:
+    """Lonely records that are just what another queue misses where the holes do not have room for it.
+
+    Each queue by itself may find room in a hole that does not take what all of them miss. unexplained: what
+    remains when all of them are placed.
+    """
+    missed = _owed_elsewhere(unexplained, order.lonely) if unexplained else set()
+    disowned = [one for one in order.lonely if one.start in missed]
+    for run in disowned:
+        order.chosen[run.key] = []
+    order.outliers += disowned
+    return disowned
 
 
 def _left_alone(

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from rmqtool.repair.keep.model import Frame, Hole, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rmqtool.repair.keep.model import Run, Survey
-    from rmqtool.repair.keep.order import Order
 
 
 def cut_stale(survey: Survey) -> None:
@@ -87,10 +86,10 @@ def _cut(survey: Survey, start: int) -> None:
     survey.last_timestamp = survey.highest_timestamp = first.timestamp
 
 
-def loosen(survey: Survey, order: Order) -> None:
+def loosen(survey: Survey, outliers: Sequence[Run]) -> None:
     """Records out of the order of their queue become holes, each with the one frame that it is."""
     segments, bases = survey.segments, [placed.base for placed in survey.segments]
-    for run in order.outliers:
+    for run in outliers:
         # of the inner records of a run only the bounds are known
         first_end = run.first_end if run.first_end > 0 else run.last_start
         places = [(run.start, first_end), (run.last_start, run.end)]
@@ -100,6 +99,6 @@ def loosen(survey: Survey, order: Order) -> None:
             hole.frames.append(Frame(start, end, suspect=True))
             hole.reasons.add("out-of-order")
             survey.holes.append(hole)
-    if order.outliers:
+    if outliers:
         survey.holes = joined(survey.holes)
-        survey.messages -= sum(run.count for run in order.outliers)
+        survey.messages -= sum(run.count for run in outliers)
