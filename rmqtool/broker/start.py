@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from formats.checkpoint import parse_checkpoint
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
-from rmqtool.broker.dispatch import Codes, Dispatcher, MultiDispatchError
+from rmqtool.broker.dispatch import Codes, Dispatcher, MultiDispatchError, wants_unit
 from rmqtool.broker.dispatch_filter import has_border, misses_border, taker
 from rmqtool.broker.extension import count_cut, delete_below, last_address, recover_extension
 from rmqtool.broker.extension_files import ExtensionFiles, extension_units
@@ -31,6 +31,8 @@ from rmqtool.broker.reput import Reput
 from rmqtool.broker.settings import delay_levels
 from rmqtool.broker.traits import ReputStart
 from rmqtool.errors import UnfitStoreError
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Field, Issue
 from rmqtool.scan.multi import MultiDispatch
 from rmqtool.store.names import escape_name, names_directory
 from rmqtool.store.whole import read_whole
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from rmqtool.broker.files import StoreFiles
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
-    from rmqtool.scan.events import Records
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.config_json import TopicConfig
     from rmqtool.store.layout import Store
@@ -125,6 +126,8 @@ class Start:
         """entries that lead behind the end of the log were looked for"""
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
+        self.unwritable: int | None = None
+        """where the first record lies that ends the writing of queues, see `_writable`"""
 
     @cached_property
     def dispatcher(self) -> Dispatcher:
@@ -148,7 +151,8 @@ class Start:
         """Whether every file is as it was: up to now nothing was dispatched, and nothing deleted."""
         groups = [self.log, *(queue.files for queue in self.queues.values()), *self.extensions.values()]
         deleted = any(one.deleted for one in groups)
-        return not (deleted or self.dispatched or self.index.deleted or self.extension_cuts)
+        written = self.dispatched or self.unwritable is not None
+        return not (deleted or written or self.index.deleted or self.extension_cuts)
 
     def carry_out(self, files: StoreFiles) -> None:
         """From now on what the start does is done to the files, which it has left up to now."""
@@ -167,7 +171,28 @@ class Start:
         """Hands over a run. Raises `MultiDispatchError`, `IndexBlockedError`."""
         if len(run.rows) and self.index_blocked:
             raise IndexBlockedError
-        self.dispatcher.take(run, base)
+        written = self._writable(run, base)
+        if len(written.rows):
+            self.dispatcher.take(written, base)
+
+    def _writable(self, run: Records, base: int) -> Records:
+        """The records of a run that get entries in their queues.
+
+        No directory can have a topic with a zero byte for its name. A broker tries 30 times to make a file in
+        it, and then no queue takes an entry any more, nor the store a message
+        (`ConsumeQueue#putMessagePositionInfoWrapper`, `RunningFlags#makeLogicsQueueError`). So do 4.9.8 and
+        5.3.3. Whoever carries the start out goes no further either, see `_queue`.
+        """
+        if self._files is not None:
+            return run
+        rows, first = run.rows, 0
+        if self.unwritable is None:
+            nul = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL)) != 0
+            if not nul.any() or not (nul := nul & wants_unit(rows)).any():
+                return run
+            first = int(nul.argmax())
+            self.unwritable = base + int(rows[first, Field.POSITION])
+        return Records(rows[:first], run.window, run.origin)
 
     @cached_property
     def index_blocked(self) -> bool:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import damage_cases
+from fixtures.stores import HandmadeStore
 from rmqtool.broker.settings import settings_of
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.scenarios import parse_scenario
 from rmqtool.recovery.simulation import reading_for, simulate
 from rmqtool.recovery.what_if import Conditions
 from rmqtool.store.layout import Store
+from tests.helpers import rmq
 from tests.recovery.corpus import damaged_store, simulated
 
 if TYPE_CHECKING:
@@ -72,6 +74,33 @@ def compare_twice(case: DamageCase, java_store: Callable[..., JavaStore]) -> Non
             bounds = java.call("bounds")
             assert bounds == {"min": outcome.min_physical_offset, "max": outcome.max_physical_offset}
             assert loaded(java.call("queues")) == expected(outcome)
+
+
+@pytest.mark.full  # half a minute of tries to make the queue
+def test_a_topic_with_a_zero_byte(tmp_path: Path, java_store: Callable[..., JavaStore], release: str) -> None:
+    """No queue takes an entry behind it, as no directory has its name; what `recover` makes is served."""
+    store = HandmadeStore()
+    for number in range(6):
+        store.put("Late" if number == 3 else "Orders", b"body")
+    store.write(tmp_path / "store")
+    path, position = store.segment(store.stored[3].offset)
+    store.patch(path, store.read(path).index(b"Late", position), bytes(4))
+    shutil.rmtree(store.root / "consumequeue")
+    (store.root / "abort").touch()
+    sizes = {
+        "mappedFileSizeCommitLog": store.log.segment_size,
+        "maxHashSlotNum": store.index.slots,
+        "maxIndexNum": store.index.capacity,
+    }
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    outcome = simulate(Store.open(store.root), release)
+    with java_store(store.root, start=False, **sizes) as java:
+        assert loaded(java.call("queues")) == expected(outcome) == {("Orders", 0): 3}
+    sizes["mappedFileSizeConsumeQueue"] = 6_000_000
+    with java_store(tmp_path / "out", **sizes) as java:
+        java.call("drain")
+        assert loaded(java.call("queues")) == {("Orders", 0): 5}
 
 
 def loaded(queues: list[dict[str, Any]]) -> dict[tuple[str, int], int]:

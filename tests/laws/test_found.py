@@ -591,9 +591,13 @@ def test_a_search_by_time_in_a_queue_file_with_the_name_of_a_later_one(tmp_path:
     assert "lead to messages of other queue offsets" in reported.stdout
 
 
+@pytest.mark.parametrize("spoiled", [b"\xff", b"\0"])
 @pytest.mark.parametrize("kind", ["prepared", "alone", "known"])
-def test_a_topic_that_is_not_utf8_is_damage_to_everybody(tmp_path: Path, kind: str) -> None:
-    """A broker takes no such topic and builds a queue for what Java makes of it, which nobody reads."""
+def test_a_topic_that_is_no_text_is_damage_to_everybody(tmp_path: Path, kind: str, spoiled: bytes) -> None:
+    """A broker takes no such topic and builds a queue for what Java makes of it, which nobody reads.
+
+    Where that holds a zero byte, it cannot make the queue, and writes no other from there on.
+    """
     store = HandmadeStore()
     topics = ["Lonely" if (kind, number) == ("alone", 5) else "Orders" for number in range(12)]
     for number, topic in enumerate(topics):
@@ -602,7 +606,7 @@ def test_a_topic_that_is_not_utf8_is_damage_to_everybody(tmp_path: Path, kind: s
     store.write(tmp_path / "store")
     one = store.stored[5]
     path, position = store.segment(one.offset)
-    store.patch(path, store.read(path).index(topics[5].encode(), position) + 2, b"\xff")
+    store.patch(path, store.read(path).index(topics[5].encode(), position) + 2, spoiled)
     if kind == "alone":
         shutil.rmtree(store.root / "consumequeue")
     for release in ("4.9.8", "5.3.3"):

@@ -194,6 +194,26 @@ def test_an_expired_queue_of_4_9_returns_foreign_bytes(golden: Callable[[str], G
     assert not of(of_golden(golden("v533-expired-all")), "DR-EXPIRED-QUEUE")
 
 
+@shows("DR-QUEUES-STOP")
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_a_topic_with_a_zero_byte_ends_the_writing_of_queues(tmp_path: Path, release: str) -> None:
+    """Both stores wrote three entries of `Orders`, and took no message (`ConsumeQueue`, `RunningFlags`)."""
+    store = HandmadeStore()
+    for number in range(6):
+        store.put("Late" if number == 3 else "Orders", b"body")
+    store.write(tmp_path / "store")
+    late = store.stored[3]
+    path, position = store.segment(late.offset)
+    store.patch(path, store.read(path).index(b"Late", position), bytes(4))
+    shutil.rmtree(store.root / "consumequeue")
+    (store.root / "abort").touch()
+    outcome = start(store.root, release)
+    (found,) = of(outcome, "DR-QUEUES-STOP")
+    assert found.facts["offset"] == late.offset
+    assert {one.topic: one.max_offset for one in outcome.queues if one.max_offset} == {"Orders": 3}
+    assert outcome.safe_to_start is False
+
+
 @shows("DR-REFUSE-QUEUE-TYPE", "DR-REFUSE-CHECKPOINT")
 def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     root = write(tmp_path, filled())

@@ -202,6 +202,12 @@ BEHAVIOURS = (
         ("DR-DELAYED-AT-ONCE",),
     ),
     Behaviour(
+        "seen-20",
+        "a topic that holds a zero byte: its queue cannot be made, 30 tries later no queue is written to any "
+        "more",
+        ("DR-QUEUES-STOP",),
+    ),
+    Behaviour(
         "more-1",
         "settings that do not fit the store: a CRC or DUP_INFO demanded of records that have none",
         ("DR-PROPERTY-CRC", "DR-DUP-INFO", "DR-CRC-OFF"),

@@ -120,6 +120,13 @@ LOG = (
         "rmqtool verify STORE says what lies there",
     ),
     Entry(
+        "DR-QUEUES-STOP",
+        E,
+        "the topic of the record at {offset} holds a zero byte, which no directory's name does: its queue "
+        "cannot be made, no queue gets an entry from there on, and the broker takes no message any more",
+        "rmqtool recover STORE puts the record right, or a filler in its place",
+    ),
+    Entry(
         "DR-DISPATCH-AHEAD",
         E,
         "dispatching begins at {offset}, behind the end of the log at {end}: no message gets an entry until "

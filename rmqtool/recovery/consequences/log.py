@@ -120,6 +120,9 @@ def dispatching(scene: FindingContext) -> Iterator[Consequence]:
         yield consequence("DR-LMQ-SKIPPED", count=start.dispatcher.unlisted)
     for begin, end in scene.outcome.skipped:
         yield consequence("DR-SKIPPED", *_file_at(scene, begin), offset=begin, bytes=end - begin)
+    if start.unwritable is not None:
+        path = _file_at(scene, start.unwritable)
+        yield consequence("DR-QUEUES-STOP", *path, offset=start.unwritable)
     end = start.log.max_offset
     ahead = start.reput is not None and start.reput.offset > end
     if ahead and start.traits.reput_start is ReputStart.QUEUES and start.reput is not None:

@@ -70,7 +70,7 @@ class Header:
 
     @property
     def nameless(self) -> bool:
-        """Whether it is right but for a topic that is not text."""
+        """Whether it is right but for a topic that no queue has."""
         return self.framed and self.sound and self.own_place and text_of(self.topic) is None
 
 
@@ -236,8 +236,8 @@ def joined(holes: list[Hole]) -> list[Hole]:
 
 
 def text_of(topic: bytes | None) -> str | None:
-    """A topic as text; None where it is none."""
-    if not topic:
+    """A topic as text; None where it is none, or no queue can have its name (`Start._writable`)."""
+    if not topic or b"\0" in topic:
         return None
     try:
         return topic.decode()

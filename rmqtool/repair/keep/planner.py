@@ -301,7 +301,8 @@ def _notes(log: RepairedLog) -> list[str]:
     if nameless := unplaced[True]:
         notes.append(
             f"the topic of {counted(len(nameless), 'record')}, the first at physical offset {nameless[0]}, "
-            "is not UTF-8, and nothing else states a queue: fillers take the place of what cannot be served"
+            "is not UTF-8 or holds a zero byte, and nothing else states a queue: fillers take the place of "
+            "what cannot be served"
         )
     if out_of_order := unplaced[False]:
         notes.append(

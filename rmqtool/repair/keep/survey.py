@@ -340,7 +340,7 @@ def intact(rows: Rows) -> Mask:
     """Which framed records are right in every field that can be judged by itself."""
     plain = (rows[:, Field.SYS_FLAG] & _NO_POSITION) == 0
     good = rows[:, Field.CRC_STATE] != CrcState.BAD
-    good &= (rows[:, Field.ISSUES] & int(Issue.OFFSET | Issue.TOPIC_UTF8)) == 0
+    good &= (rows[:, Field.ISSUES] & int(Issue.OFFSET | Issue.TOPIC_UTF8 | Issue.TOPIC_NUL)) == 0
     good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
     good &= rows[:, Field.QUEUE_OFFSET] < LARGEST_SLOT  # no queue has a place behind that
     good &= (rows[:, Field.TOPIC_LENGTH] > 0) | ~plain

@@ -343,7 +343,8 @@ def open_segment(segment: Segment, access: Access, step: int) -> ByteSource:
 def whole(runs: Iterable[Records], base: int, kernels: Kernels) -> Iterator[Records]:
     """Runs of whole records at their own place.
 
-    One with torn properties (`CL-NUL`) is none, and one with a topic that is not UTF-8: it is in no queue.
+    One with torn properties or a zero byte in its topic (`CL-NUL`) is none, and one with a topic that is not
+    UTF-8: it is in no queue.
     Nor is one at which brokers end their log, as a property is no number, or one with a queue or a queue
     offset below zero, which no broker gives (`SendMessageProcessor#sendMessage`).
     """
@@ -359,7 +360,7 @@ def sound(run: Records, kernels: Kernels) -> npt.NDArray[np.bool_]:
     """Which records are whole but for their place, see `whole`."""
     rows = run.rows
     good = rows[:, Field.CRC_STATE] != CrcState.BAD
-    good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
+    good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8 | Issue.TOPIC_NUL)) == 0
     good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
     whole_ones: npt.NDArray[np.bool_] = good & ~torn_properties(run) & ~without_number(run, kernels)
     return whole_ones
