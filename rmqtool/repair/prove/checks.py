@@ -128,7 +128,7 @@ def _of_keep(
         yield from (
             f"{file.display_path}: entries that lead to messages would move"
             for file, now in light
-            if not before.has_damage_in(file) and order.moves(file, now)
+            if (order.loses(file, now, kernels) if before.has_damage_in(file) else order.moves(file, now))
         )
     yield from _harm(store, own, planned, counted, remains)
     for begun in others:

@@ -3,7 +3,8 @@
 So a plan may move no entry of a file that a broker wrote for the queue. Brokers append entries in the order
 of the log (`ConsumeQueue#putMessagePositionInfo`): a file is another queue's where two neighbouring entries
 pass over a whole record that states a queue offset between theirs. It is a copy of another file of the queue
-where the result has its entries, and the store lost them.
+where the result has its entries, and the store lost them. In a file in which `verify` finds damage, only
+entries that lead to intact records which state just this place count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.check.records_at import RecordsAt
 from rmqtool.check.unmatched_units import expected_slot
 from rmqtool.errors import RmqtoolError
+from rmqtool.repair.prove.records import record_at
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import UNIT
 from rmqtool.store.holes import STEP, data_windows
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.repair.plan import Edit
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -80,20 +83,51 @@ class LightOrder:
         """
         return self._differs(file, now) and not self.is_foreign(file)
 
+    def loses(self, file: StoreFile, now: StoreFile | None, kernels: Kernels) -> bool:
+        """Whether the result lacks an entry of a damaged file that is right by itself.
+
+        It leads to an intact record, which the result has too, and stands where that record states. Of very
+        many such entries some are looked at, in all parts of the file.
+        """
+        changed, places = [np.empty(0, UNIT)], [np.empty(0, np.int64)]
+        for at, was, then in _pairs(file, now):
+            same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
+            found = np.flatnonzero(self._leads(was) & ~same)
+            changed.append(was[found])
+            places.append(at // UNIT.itemsize + found)
+        units, numbers = np.concatenate(changed), np.concatenate(places)
+        if not len(units):
+            return False
+        some = np.unique(np.linspace(0, len(units) - 1, min(len(units), _MOST)).astype(np.int64))
+        with closing(OpenFiles(self.access)) as files:
+            queue = _queue_of(self.source, file, files)
+            if queue is None:
+                return False
+            slots = queue.first_slot(_number(queue, file)) + numbers[some]
+            records = RecordsAt(self.source.segments, files)
+            return any(
+                self._is_right(queue, slot, offset, size, records, kernels)
+                for slot, (offset, size, *_) in zip(slots.tolist(), units[some].tolist(), strict=True)
+            )
+
+    def _is_right(
+        self, queue: QueueUnits, slot: int, offset: int, size: int, records: RecordsAt, kernels: Kernels
+    ) -> bool:
+        """Whether an entry of the source leads to an intact record of its place that the result has."""
+        try:
+            if self._stated(queue, offset, records) != slot:
+                return False
+            was, now = (record_at(one, offset, kernels, self.access) for one in (self.source, self.result))
+        except RmqtoolError:
+            return False  # what cannot be read proves nothing
+        return was is not None and was == now and was.size == size
+
     def _differs(self, file: StoreFile, now: StoreFile | None) -> bool:
-        with file.open("pread") as before, ExitStack() as stack:
-            after = stack.enter_context(now.open("pread")) if now is not None else None
-            for at, window in data_windows(before, 0, _whole_units(file.size), _whole_units(STEP)):
-                was = window.view(UNIT)
-                then = np.zeros(len(was), UNIT)
-                if after is not None:
-                    raw = after.window(at, window.size)
-                    kept = raw[: _whole_units(raw.size)].view(UNIT)
-                    then[: len(kept)] = kept
-                same = was["physical_offset"] == then["physical_offset"]
-                resized = same & (was["size"] != then["size"]) & self._leads(was)
-                if (self._leads(was) & ~same).any() or not self._put_right(then[resized]):
-                    return True
+        for _, was, then in _pairs(file, now):
+            same = was["physical_offset"] == then["physical_offset"]
+            resized = same & (was["size"] != then["size"]) & self._leads(was)
+            if (self._leads(was) & ~same).any() or not self._put_right(then[resized]):
+                return True
         return False
 
     def _put_right(self, units: npt.NDArray[np.void]) -> bool:
@@ -210,6 +244,22 @@ class LightOrder:
         if record is None or record.transaction in _WITHOUT_ENTRY:
             return None
         return expected_slot(queue, record)
+
+
+def _pairs(
+    file: StoreFile, now: StoreFile | None
+) -> Iterator[tuple[int, npt.NDArray[np.void], npt.NDArray[np.void]]]:
+    """Positions, and the entries from there on of a file as it is and as it would be; zeros without one."""
+    with file.open("pread") as before, ExitStack() as stack:
+        after = stack.enter_context(now.open("pread")) if now is not None else None
+        for at, window in data_windows(before, 0, _whole_units(file.size), _whole_units(STEP)):
+            was = window.view(UNIT)
+            then = np.zeros(len(was), UNIT)
+            if after is not None:
+                raw = after.window(at, window.size)
+                kept = raw[: _whole_units(raw.size)].view(UNIT)
+                then[: len(kept)] = kept
+            yield at, was, then
 
 
 def _queue_of(store: Store, file: StoreFile, files: OpenFiles) -> QueueUnits | None:

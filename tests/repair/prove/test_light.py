@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import strict
+from fixtures.handmade import plain_unit
 from rmqtool.repair.content import Inline
-from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.plan import Action, Change, Edit, make_planned
+from rmqtool.repair.prove.checks import check_keep
 from rmqtool.repair.prove.light import LightOrder
 from rmqtool.repair.prove.result import store_with
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from tests.repair.keep.test_counted import SETTINGS, A, B, LightStore, recovered, written
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FIRST = f"{0:020d}"
@@ -41,6 +45,36 @@ def test_entries_that_a_broker_wrote_move_nowhere(tmp_path: Path, queue: str) ->
         units = store.read(path)
         assert not moved(store.root, path, units)
         assert moved(store.root, path, bytes(20) + units[:-20])
+
+
+@pytest.mark.parametrize(
+    ("slot", "wrong"),
+    [
+        (5, lambda units: units[:100] + units[120:] + bytes(20)),  # those behind the damage move
+        (12, lambda units: units[:240] + bytes(60)),  # they are lost
+        (14, lambda units: units[20:] + bytes(20)),
+    ],
+)
+def test_damage_in_a_file_is_no_leave_for_what_is_right_in_it(
+    tmp_path: Path, slot: int, wrong: Callable[[bytes], bytes]
+) -> None:
+    """Entries that lead to records which state just their place were not held against a plan there."""
+    store = LightStore()
+    for _ in range(15):
+        store.light(A)
+    store.write(tmp_path / "store")
+    path = f"consumequeue/{A}/0/{FIRST}"
+    right = store.read(path)
+    store.patch(path, slot * 20, plain_unit(77, 123, 0))
+    source = Store.open(store.root, config=config_of(dict(SETTINGS)))
+    for units, proven in ((right, True), (wrong(right), False)):
+        change = Change(
+            action=Action.WRITE, path=path, position=0, length=len(units), why="test", message="-"
+        )
+        planned = make_planned(
+            "recover", source, "5.3.3", {"policy": "keep"}, [Edit(change, Inline(units))], inputs=source.files
+        )
+        assert check_keep(source, planned, ReadOptions()).proven is proven
 
 
 def test_entries_of_another_queue_count_nothing(tmp_path: Path) -> None:
