@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.commitlog import SysFlag
 from formats.crc_trailer import TRAILER_SIZE
 from rmqtool.broker.refused_rows import is_without_number
 from rmqtool.check.findings import about, finding
@@ -109,7 +110,7 @@ class RecordCheck:
                 stored = int(row[Field.STORED_PHYSICAL_OFFSET])
                 yield about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
             torn = bool(issues & Issue.TOPIC_NUL)
-            odd = issues & Issue.TOPIC_CHARACTERS and not torn
+            odd = issues & Issue.TOPIC_CHARACTERS and not torn and not _is_bare_filler(row)
             if issues & Issue.TOPIC_UTF8 or (odd and self._topic(row, run) not in self._odd_topics):
                 yield about("CL-TOPIC", row, segment, part="topic")
             if torn or torn_pairs:
@@ -156,6 +157,12 @@ def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:
         expected=event.expected,
         found=event.found,
     )
+
+
+def _is_bare_filler(row: Rows) -> bool:
+    """A record without a topic that is in no queue: a filler where there was no room for more."""
+    rolled_back = int(row[Field.SYS_FLAG]) & SysFlag.TRANSACTION_MASK == SysFlag.ROLLBACK
+    return rolled_back and not row[Field.TOPIC_LENGTH]
 
 
 def blank_findings(event: Blank, segment: Segment, filled: bool) -> Iterator[Finding]:

@@ -109,8 +109,9 @@ class RepairedLog:
 
     @property
     def left(self) -> frozenset[QueueKey]:
-        """Queues that stay as they are."""
-        return frozenset((*self.twice, *self.crowded))
+        """Queues that stay as they are. One that only skips does not, if its units are found by search."""
+        by_search = (key for key in self.skipping if key[0] in self.survey.batches)
+        return frozenset((*self.twice, *self.crowded)).difference(by_search)
 
     @property
     def written(self) -> Ranges:

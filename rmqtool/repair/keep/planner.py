@@ -291,8 +291,9 @@ def _lost(log: RepairedLog, *beside: OnlyEntries) -> Cost:
 
 def _notes(log: RepairedLog) -> list[str]:
     why = "were reused", "are skipped that no hole has room for"
+    kept = "the queue stays as it is", "its messages keep theirs"
     notes = [
-        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.skipping]}, the queue stays as it is"
+        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.skipping]}, {kept[key not in log.left]}"
         for key in log.twice
     ]
     unplaced: dict[bool, list[int]] = {True: [], False: []}
@@ -316,10 +317,9 @@ def _notes(log: RepairedLog) -> list[str]:
         f"the other one {_becomes(other_frame, 'is lost')}"
         for (one, frame), (other, other_frame) in log.undecided
     ]
-    kept = "the queue stays as it is", "blank entries keep them"
     notes += [
         f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "
-        f"{kept[one.key in log.blanks]}"
+        f"{'blank entries keep them' if one.key in log.blanks else kept[one.key not in log.left]}"
         for one in log.without
     ]
     unknown = [one.filled.unknown for one in log.repaired if one.filled is not None and one.filled.unknown]

@@ -4,7 +4,8 @@ The CRC covers the body alone, so a record may be whole and name a wrong topic, 
 unit vouches for it; another unit that points at it, another intact record at its queue offset, or neighbours
 in its queue that lie on the other side of it in the log, speak against it. So does a queue that misses it
 where it lies, if it is alone in its own. Where nothing does, it is intact. Of queues without plain files
-(batch queues, those in RocksDB) the records themselves tell where a queue offset lies.
+(batch queues, those in RocksDB) the records themselves tell where a queue offset lies; units of batch queues
+vouch for their records as others do.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
 from rmqtool.repair.prove.places import LogPlaces
 from rmqtool.repair.prove.records import Record, record_at
-from rmqtool.scan.units import UNIT
+from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -221,7 +222,8 @@ class Evidence:
         sizes = {one.physical_offset: one.size for one in self.changed}
         wanted = np.array(sorted(sizes), np.int64)
         found: dict[int, list[Slot]] = {}
-        for queue in self.source.queues(FileKind.CONSUMEQUEUE):
+        kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+        for queue in (one for kind in kinds for one in self.source.queues(kind)):
             for file in queue.files:
                 if queue.topic is None or queue.queue_id is None or file.base_offset is None:
                     continue
@@ -242,14 +244,17 @@ def _slot(one: Record) -> Slot:
 
 def _units_at(file: StoreFile, wanted: np.ndarray) -> Iterator[tuple[int, int, int]]:
     """(slot, physical offset, size) of the units of a file that point at one of the offsets."""
-    step = _PART // UNIT.itemsize * UNIT.itemsize
+    layout = BATCH_UNIT if file.kind is FileKind.BATCHCONSUMEQUEUE else UNIT
+    step = _PART // layout.itemsize * layout.itemsize
     try:
         with file.open("pread") as source:
             for start in range(0, file.size, step):
                 raw = source.window(start, min(step, file.size - start)).tobytes()
-                units = np.frombuffer(raw[: len(raw) // UNIT.itemsize * UNIT.itemsize], UNIT)
+                units = np.frombuffer(raw[: len(raw) // layout.itemsize * layout.itemsize], layout)
                 for number in np.flatnonzero(np.isin(units["physical_offset"], wanted)).tolist():
-                    slot = ((file.base_offset or 0) + start) // UNIT.itemsize + number
-                    yield slot, int(units["physical_offset"][number]), int(units["size"][number])
+                    unit, slot = units[number], ((file.base_offset or 0) + start) // layout.itemsize + number
+                    if layout is BATCH_UNIT:
+                        slot = int(unit["base_offset"])
+                    yield slot, int(unit["physical_offset"]), int(unit["size"])
     except RmqtoolError:
         return  # what cannot be read vouches for nothing; verify tells of it

@@ -14,6 +14,7 @@ from fixtures import strict
 from fixtures.stores import HandmadeStore
 from formats.commitlog import encode_message
 from formats.properties import decode
+from rmqtool.repair.filler import SMALLEST_FILLER, filler
 from rmqtool.repair.keep.headers import read_header
 from rmqtool.repair.keep.model import Frame, Hole, Run, Survey
 from rmqtool.repair.keep.order import order_of
@@ -282,3 +283,46 @@ def test_bytes_that_nothing_identifies_are_reported(tmp_path: Path, *, entry: bo
     words = f"{lone.size} bytes of the log, in 1 range, could not be identified"
     assert [one.startswith(words) for one in plan.notes] == [True] * (not entry)
     assert plan.lost.messages == entry
+
+
+def test_a_hole_of_the_size_of_the_smallest_filler(tmp_path: Path) -> None:
+    """It has no room for a topic, and `verify` of the result says nothing against that."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"a body of some length %d" % number * 3)
+    store.write(tmp_path / "store")
+    one = store.stored[8]
+    path, at = store.segment(one.offset)
+    made = filler(one.size - SMALLEST_FILLER, one.offset, one.time)
+    assert made is not None
+    store.patch(path, at, made + b"\xff" * SMALLEST_FILLER)
+    store.remove("consumequeue/Orders/0/00000000000000000000")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    found = [row["code"] for row in rmq("verify", tmp_path / "out", "--format", "ndjson").rows[:-1]]
+    assert found == ["CQ-PRE-BLANK"]
+
+
+def test_a_batch_queue_that_misses_more_than_holes_have_room_for(tmp_path: Path) -> None:
+    """Its units say their queue offsets themselves: what became a tombstone gets one, others keep theirs."""
+    store = HandmadeStore()
+    for number in range(24):
+        store.put_batch("Batches", [b"one", b"body %d" % number])
+    store.write(tmp_path / "store")
+    first, last, hit = store.stored[8], store.stored[10], store.stored[16]
+    path, at = store.segment(first.offset)
+    made = filler(last.offset + last.size - first.offset, first.offset, first.time)
+    assert made is not None
+    store.patch(path, at, made)
+    path, at = store.segment(hit.offset)
+    store.patch(path, at, b"\xff" * hit.size)
+    was = strict.entries(store.root)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert "its messages keep theirs" in done.stdout
+    lost = {one.offset for one in store.stored[8:11]}
+    now = strict.entries(tmp_path / "out")
+    assert {key: one.offset for key, one in now.items()} == {
+        key: one.offset for key, one in was.items() if one.offset not in lost
+    }
+    assert rmq("verify", tmp_path / "out").exit_code == 0

@@ -316,6 +316,22 @@ def test_records_of_a_batch_queue_tell_by_themselves_which_of_them_lies(
     assert refused(Store.open(made.root), edits) == ([] if right else [one.offset])
 
 
+@pytest.mark.parametrize("right", [False, True])
+def test_the_unit_of_a_batch_queue_tells_whether_its_record_lies(tmp_path: Path, *, right: bool) -> None:
+    """The queue offset that it states is inside of the batch in front of it: no other record states that."""
+    made = HandmadeStore()
+    for number in range(12):
+        made.put_batch("Batches", [b"one", b"body %d" % number])
+    made.write(tmp_path / "store")
+    one = made.stored[6]
+    path, at = made.segment(one.offset)
+    wrong, true = (one.queue_offset - 1).to_bytes(8, "big"), one.queue_offset.to_bytes(8, "big")
+    if not right:
+        wrong, true = true, wrong
+    made.patch(path, at + 20, wrong)
+    assert refused(Store.open(made.root), [write(path, at + 20, true)]) == ([] if right else [one.offset])
+
+
 def refused(store: Store, edits: list[Edit]) -> list[int]:
     """Physical offsets of the intact records that a plan moves."""
     comparison = Comparison(store, store_with(store, edits), edits, kernels_python, Access("pread"))
