@@ -36,7 +36,7 @@ class CopiedFile:
 class Tree:
     """What a copy of a store consists of. skipped: paths that are not files (FIFOs, sockets, devices).
 
-    left_out: links that lead out of the store, which are not followed.
+    left_out: links that lead out of the store, which are not followed, and what no broker looks for there.
     """
 
     directories: list[tuple[str, str]] = field(default_factory=list)
@@ -57,10 +57,10 @@ def tree_of(store: Store, without: Collection[str] = (), *, follow_links: bool =
     follow_links: what is behind links out of the store and these roots, too. Raises `OSError` for a directory
     that cannot be listed.
     """
-    known = frozenset(one.path for one in store.directories)
-    walk = _Walk(
-        Tree(), frozenset(map(unescape_name, without)), known, None if follow_links else Roots(store)
-    )
+    known = frozenset(one.path for one in store.directories if not one.foreign)
+    foreign = frozenset(one.path for one in store.directories if one.foreign)
+    roots = None if follow_links else Roots(store)
+    walk = _Walk(Tree(), frozenset(map(unescape_name, without)), known, foreign, roots)
     walk.directories(os.path.realpath(store.root))
     for one in store.files:
         if one.root and one.path not in walk.without:
@@ -72,12 +72,14 @@ def tree_of(store: Store, without: Collection[str] = (), *, follow_links: bool =
 class _Walk:
     """known: directories that the inventory lists: links lead into no others, since they may multiply.
 
-    roots: what links must not lead out of, None for all links.
+    foreign: those that it does not list, as no broker looks there. roots: what links must not lead out of,
+    None for all links.
     """
 
     found: Tree
     without: frozenset[str]
     known: frozenset[str]
+    foreign: frozenset[str]
     roots: Roots | None
 
     def directories(self, root: str) -> None:
@@ -87,7 +89,7 @@ class _Walk:
         waiting = [(root, "", False)]
         while waiting:
             real, path, linked = waiting.pop()
-            if linked and self._leads_out(real):
+            if linked and (path in self.foreign or self._leads_out(real)):
                 self.found.left_out.append(path)
                 continue
             if linked and path not in self.known:

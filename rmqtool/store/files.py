@@ -89,7 +89,10 @@ class StoreFile:
 
 @dataclass(frozen=True, slots=True)
 class StoreDirectory:
-    """One directory. `error` says why it could not be listed; `entries` counts what lies in it."""
+    """One directory. `error` says why it could not be listed; `entries` counts what lies in it.
+
+    foreign: out of the store, where no broker looks, and not listed.
+    """
 
     path: str
     location: str
@@ -97,3 +100,4 @@ class StoreDirectory:
     error: str | None = None
     topic: str | None = None
     queue_id: int | None = None
+    foreign: bool = False

@@ -1,7 +1,8 @@
 """Closed-world listing: every path below a directory, each with a kind.
 
 Links are followed as the broker follows them (a commitlog on another disk is often one), but never in a
-circle, and where no broker looks to each directory once; what leads out of the store is noted.
+circle, and where no broker looks to each directory once; what leads out of the store is noted, and only
+listed where a broker looks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.store.access import describe_mode
 from rmqtool.store.files import StoreDirectory, StoreFile
-from rmqtool.store.kinds import ROCKSDB_ROLE, FileKind, Placement, Role, role_of
+from rmqtool.store.kinds import ROCKSDB_ROLE, FileKind, Placement, Role, is_looked_into, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +39,10 @@ _Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A directory to be listed. trail: what lies above it, itself included. linked: a link leads there."""
+    """A directory to be listed. trail: what lies above it, itself included. linked: a link leads there.
+
+    outside: a link out of the store does.
+    """
 
     location: str
     shown: tuple[str, ...]
@@ -47,6 +51,7 @@ class _Place:
     role: Role | None
     trail: tuple[_Identity, ...]
     linked: bool = False
+    outside: bool = False
 
 
 @dataclass(slots=True)
@@ -83,23 +88,10 @@ class Walker:
             role: Role | None = inherited
             if override is not None:
                 role, index = override
-            for name, below, trail, linked in self._list(place, index, role):
-                pending.append(
-                    _Place(
-                        os.path.join(here, name),
-                        (*place.shown, name),
-                        (*place.parts, name),
-                        index,
-                        below,
-                        trail,
-                        linked,
-                    )
-                )
+            pending += self._list(place, index, role)
 
-    def _list(
-        self, place: _Place, root: int, role: Role | None
-    ) -> list[tuple[str, Role | None, tuple[_Identity, ...], bool]]:
-        """Adds the files of one directory; its sub-directories: role that they inherit, trail, linked."""
+    def _list(self, place: _Place, root: int, role: Role | None) -> list[_Place]:
+        """Adds the files of one directory; its sub-directories, with the role that they inherit."""
         location, parts = place.location, place.parts
         path = "/".join(place.shown)
         try:
@@ -116,45 +108,60 @@ class Walker:
         )
         prefix = path + "/" if path else ""
         inherited = role if role.everything is not None else None
-        below: list[tuple[str, Role | None, tuple[_Identity, ...], bool]] = []
+        below: list[_Place] = []
+        unlisted = 0
         listed.reverse()
         while listed:
             entry = listed.pop()  # it holds what `stat` found, more than what is kept of it
             if not len(listed) % _TICK:
                 self.on_listed(len(self.found.files))
-            identity = self._directory(entry, prefix + entry.name)
-            linked = place.linked or entry.is_symlink()
-            again = identity in place.trail or (linked and self._again(identity, parts, entry))
+            identity, outside = self._directory(entry, prefix + entry.name)
+            linked, outside = place.linked or entry.is_symlink(), place.outside or outside
+            name, below_parts = entry.name, (*parts, entry.name)
+            there = os.path.join(location, name)
+            if identity is not None and outside and self._is_foreign(below_parts, there):
+                self.found.directories.append(StoreDirectory(prefix + name, entry.path, 0, foreign=True))
+                unlisted += 1
+                continue
+            again = identity in place.trail or (linked and self._again(identity, below_parts))
             if identity is None or again:
-                self._add(entry, prefix + entry.name, role, root)
+                self._add(entry, prefix + name, role, root)
                 continue
             if linked:
                 self._linked.add(identity)
-            below.append((entry.name, inherited, (*place.trail, identity), linked))
+            shown, trail = (*place.shown, name), (*place.trail, identity)
+            below.append(_Place(there, shown, below_parts, root, inherited, trail, linked, outside))
+        if unlisted:
+            text = f"sub-directories out of the store, where no broker looks, are not listed: {unlisted}"
+            self.found.notes.append(f"{path or location}: {text}")
         return below
 
-    def _again(self, identity: _Identity | None, parts: tuple[str, ...], entry: os.DirEntry[str]) -> bool:
+    def _again(self, identity: _Identity | None, parts: tuple[str, ...]) -> bool:
         """Whether links led into a directory before, and no broker looks for it here."""
-        place = (*parts, entry.name)
-        role = role_of(place)
-        looked_for = role.numbered is not None or (len(place) < 3 and role != Role())
-        return identity in self._linked and not looked_for
+        return identity in self._linked and not is_looked_into(parts)
 
-    def _directory(self, entry: os.DirEntry[str], path: str) -> _Identity | None:
-        """What a directory, or a link to one, really is; None for anything else."""
+    def _is_foreign(self, parts: tuple[str, ...], location: str) -> bool:
+        """Whether nobody looks for a directory here, and none of the commit-log roots lies in it."""
+        within = any((one + "/").startswith(location + "/") for one in self.overrides)
+        return not (self.forced is not None or within or is_looked_into(parts))
+
+    def _directory(self, entry: os.DirEntry[str], path: str) -> tuple[_Identity | None, bool]:
+        """What a directory, or a link to one, really is, None for anything else; whether it leads out."""
         try:
             if not entry.is_dir():
-                return None
+                return None, False
             found = entry.stat()
         except OSError:
-            return None
-        if entry.is_symlink():
-            self._note_outside(path, os.path.realpath(entry.path))
-        return found.st_dev, found.st_ino
+            return None, False
+        outside = entry.is_symlink() and self._note_outside(path, os.path.realpath(entry.path))
+        return (found.st_dev, found.st_ino), outside
 
-    def _note_outside(self, path: str, target: str) -> None:
-        if not (target + "/").startswith(self.boundary.rstrip("/") + "/"):
+    def _note_outside(self, path: str, target: str) -> bool:
+        """Whether what a link leads to is not in the store."""
+        outside = not (target + "/").startswith(self.boundary.rstrip("/") + "/")
+        if outside:
             self.found.notes.append(f"{path}: is a link out of the store, to {target}")
+        return outside
 
     def _role(self, parts: tuple[str, ...], names: set[str]) -> Role:
         role = role_of(parts)

@@ -268,6 +268,15 @@ TOP_DIRECTORIES: Final = frozenset(_ROLES)
 """Names of the directories of a store root, except for those of DLedger (`dledger-<selfId>`)."""
 
 
+def is_looked_into(directory: tuple[str, ...]) -> bool:
+    """Whether a broker looks for files in the directory with these path components, or below it."""
+    top, below = directory[0], directory[1:]
+    if top == "compaction" and below:
+        return below[0] in _COMPACTION and (len(below) < 3 or role_of(directory).numbered is not None)
+    known = top in _ROLES or top.startswith("dledger-")
+    return known and (len(below) < 2 or role_of(directory).numbered is not None)
+
+
 def role_of(directory: tuple[str, ...]) -> Role:
     """What the directory with these path components below the store root is for."""
     if not directory:

@@ -12,6 +12,7 @@ from rmqtool.repair.content import FromFile
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
+from rmqtool.repair.tree import tree_of
 from rmqtool.store.layout import Store
 from tests.disks import replace
 from tests.repair.carrying import apply
@@ -187,3 +188,15 @@ def test_links_that_lead_nowhere_are_copied_as_they_are(root, tmp_path):
     copy(root, out, edits=[])
     for name in ("round", "nowhere", "consumequeue/again"):
         assert os.readlink(out / name) == os.readlink(root / name)
+
+
+def test_what_no_broker_looks_for_is_not_copied_from_out_of_the_store(root, tmp_path):
+    """Also with `--follow-links`: nobody listed it. It is named."""
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "file").touch()
+    (root / "odd").symlink_to(tmp_path / "elsewhere")
+    (root / "commitlog" / "odd").symlink_to(tmp_path / "elsewhere")
+    tree = tree_of(Store.open(root), follow_links=True)
+    assert sorted(tree.left_out) == ["commitlog/odd/inner", "odd"]
+    assert tree.skipped == []
+    assert "commitlog/odd/file" in {one.path for one in tree.files}

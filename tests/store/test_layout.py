@@ -413,6 +413,57 @@ def test_links_that_multiply_are_followed_once(golden, tmp_path):
     assert len(odd) <= 2 * 14 * 14
 
 
+@pytest.mark.parametrize("name", ["odd", "consumequeue/T/x", "commitlog/x/y", "kvStore/x/y", "compaction/x"])
+def test_a_link_out_of_the_store_leads_no_further_than_a_broker_looks(tmp_path, name):
+    """It may lead to a whole file system."""
+    inside = tmp_path / "disk" / "a" / "b" / "c"
+    inside.mkdir(parents=True)
+    (inside / "file").touch()
+    (tmp_path / "disk" / "0").mkdir()
+    (tmp_path / "store/commitlog").mkdir(parents=True)
+    link = tmp_path / "store" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(tmp_path / "disk")
+    store = Store.open(tmp_path / "store")
+    assert name in {one.path for one in store.directories}
+    assert not [one.path for one in store.directories if one.path.startswith(f"{name}/")]
+    assert any("out of the store, where no broker looks" in note for note in store.notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "commitlog", "consumequeue", "consumequeue/T", "consumequeue/T/0", "compaction",
+        "compaction/compactionLog", "compaction/compactionLog/T", "compaction/compactionLog/T/0", "config",
+        "config/rdb", "dledger-n0", "transaction",
+    ],
+)  # fmt: skip
+def test_a_directory_on_another_disk_is_followed_as_far_as_a_broker_looks(tmp_path, name):
+    files = (
+        "commitlog/00000000000000000000", "consumequeue/T/0/00000000000000000000",
+        "compaction/compactionLog/T/0/compacting/00000000000000000000", "config/topics.json",
+        "config/rdb/CURRENT", "dledger-n0/data/00000000000000000000", "transaction/statetable/0",
+    )  # fmt: skip
+    root = tmp_path / "store"
+    for one in files:
+        (root / one).parent.mkdir(parents=True, exist_ok=True)
+        (root / one).touch()
+    (root / name).rename(tmp_path / "disk")
+    (root / name).symlink_to(tmp_path / "disk")
+    assert {one.path for one in Store.open(root).files} == set(files)
+
+
+def test_a_commitlog_root_behind_a_link_out_of_the_store_is_listed(golden, tmp_path):
+    root = tmp_path / "store"
+    shutil.copytree(golden("v533-basic").path, root)
+    (tmp_path / "disk").mkdir()
+    (root / "commitlog").rename(tmp_path / "disk" / "log")
+    (root / "disk").symlink_to(tmp_path / "disk")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("storePathRootDir=store\nstorePathCommitLog=store/disk/log\n")
+    assert len(Store.open(root, config=load_broker_conf(conf)).segments) == 4
+
+
 def test_a_commitlog_on_another_disk_is_followed(golden, tmp_path):
     """A broker does not care, so operators do it."""
     root = tmp_path / "store"
