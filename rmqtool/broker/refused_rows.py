@@ -1,6 +1,6 @@
 """Well-formed records that a release or a setting refuses all the same, found in columns.
 
-What a column cannot decide is asked of `record.check_record`; such records are rare.
+What a column cannot decide is asked of `record_check.check_record`; such records are rare.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.columns import of_topic, properties_match
 from rmqtool.broker.record_check import check_record, lacks_number
-from rmqtool.scan.fields import CrcState, Field
+from rmqtool.scan.fields import DIGITS_OF, CrcState, Field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 _DUP_INFO = r"(?:^|\x02)DUP_INFO\x01[^_\x02]*_[^_\x02]+_*(?:\x02|$)"
-_INTEGER = r"(?:^|\x02){}\x01[+-]?[0-9]{{1,{}}}(?:\x02|$)"
-_DELAY = _INTEGER.format(props.DELAY, 9)
-_INNER = {
-    props.INNER_NUM: _INTEGER.format(props.INNER_NUM, 4),
-    props.INNER_BASE: _INTEGER.format(props.INNER_BASE, 18),
+_NUMBER = {
+    head[:-1].decode(): rf"(?:^|\x02){head.decode()}[+-]?[0-9]{{1,{most}}}(?:\x02|$)"
+    for head, most in DIGITS_OF.items()
 }
+"""by property, what is a number for certain"""
 
 
 def first_refused(
@@ -89,9 +88,9 @@ def _maybe_without_number(run: Records, kernels: Kernels, *, inner_batches: bool
     found: Flags = np.zeros(len(rows), np.bool_)
     scheduled = of_topic(run, SCHEDULE_TOPIC)
     if scheduled.any():
-        found |= scheduled & ~properties_match(run, kernels, scheduled, _DELAY, props.DELAY)
+        found |= scheduled & ~properties_match(run, kernels, scheduled, _NUMBER[props.DELAY], props.DELAY)
     batches = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
     if batches.any() and inner_batches:
-        for name, pattern in _INNER.items():
-            found |= batches & ~properties_match(run, kernels, batches, pattern, name)
+        for name in (props.INNER_NUM, props.INNER_BASE):
+            found |= batches & ~properties_match(run, kernels, batches, _NUMBER[name], name)
     return found
