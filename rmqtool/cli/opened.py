@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.cli.near import say_unknown_settings
 from rmqtool.cli.options import resolve_store
-from rmqtool.errors import NewerFormatError
+from rmqtool.errors import NewerFormatError, PlanRefusedError, StoreIOError, UsageError
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rmqtool.cli.options import StoreOptions
     from rmqtool.recovery.advice import Invocation
     from rmqtool.store.layout import Store
+
 _MARKER = "rmqtool-apply-in-progress"
 
 
@@ -31,18 +32,19 @@ def open_store(
     """The store that `path` and the options mean; a running broker and links not followed are noted.
 
     as_kind: what PATH is taken for, where a command lets that be said. replayable: a replayable file will do,
-    which is none of a store. changing: the command itself looks for an apply that was
-    stopped. Raises `UsageError` where it will not.
+    which is none of a store. changing: the command itself looks for an apply that was stopped. Raises
+    `UsageError` where it will not.
     """
-    from rmqtool.errors import UsageError
-    from rmqtool.store.config import load_broker_conf
     from rmqtool.store.kinds import FileKind
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import probe
     from rmqtool.store.partial import refuse_partial
 
-    config = None if options.config_path is None else load_broker_conf(options.config_path)
-    if config is not None:
+    config = None
+    if options.config_path is not None:
+        from rmqtool.store.config import load_broker_conf
+
+        config = load_broker_conf(options.config_path)
         say_unknown_settings(context, config)
     place = resolve_store(path, options)
     with context.progress("listing") as progress:
@@ -84,7 +86,6 @@ def invocation_of(named: str, options: tuple[str, ...], release: str | None, ope
 
 def stopped_journal(opened: Store) -> str | None:
     """The journal of an apply that left this store between two states."""
-    from rmqtool.errors import PlanRefusedError, StoreIOError
     from rmqtool.repair.marker import find_marker
 
     if not _has_marker(opened):
@@ -101,7 +102,6 @@ def _has_marker(opened: Store) -> bool:
 
 
 def _warn_of_marker(context: Context, opened: Store) -> None:
-    from rmqtool.errors import PlanRefusedError, StoreIOError
     from rmqtool.repair.interrupted import in_the_middle
     from rmqtool.repair.marker import find_marker
     from rmqtool.store.lock import probe
