@@ -33,7 +33,6 @@ from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import DispatchColumn
 from rmqtool.scan.index import read_header
-from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.reader import LogReader
 from rmqtool.store.kinds import FileKind
 
@@ -47,8 +46,9 @@ if TYPE_CHECKING:
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.check.index_keys import Keys
     from rmqtool.repair.keep.counted import Ahead
-    from rmqtool.scan.kernel_types import Hashes, Kernels
-    from rmqtool.store.access import Access
+    from rmqtool.repair.keep.log import RepairedLog
+    from rmqtool.scan.counted import Counted
+    from rmqtool.scan.kernel_types import Hashes
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
@@ -94,42 +94,33 @@ class _Run:
 class DerivedRepair:
     """Make it for one store, call `repair` once.
 
-    store: with the repaired log. end: of that log. left: queues that stay as they are. written: where the log
-    got records. blanks: how many positions queues miss for good. ahead: light queues whose units count.
-    files: whether queue files are built. work: an empty directory for what is built.
+    store: with the repaired log. files: whether queue files are built. work: an empty directory for what is
+    built. progress: its reading has kernels; an index that is rebuilt is more work than was announced.
     """
 
     store: Store
     release: str
-    end: int
-    left: frozenset[Key]
-    written: Ranges
-    blanks: Mapping[Key, int]
-    ahead: Ahead
+    log: RepairedLog
     files: bool
-    kernels: Kernels
     work: str
-    access: Access
-    jobs: int = 1
-    advance: Callable[[int], object] | None = None
-    expect: Callable[[int], object] = int
+    progress: Counted
 
     def repair(self) -> Derived:
         """Builds queues and compares, checks the index and rebuilds it where it is not right."""
-        store = self.store
+        store, kernels = self.store, self.progress.reading.kernels
         rules = replace(rules_of(store, self.release), extension=False)
         made = Derived()
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in, flat=True)
-        queues = _Placed(Queues(rules, files, self.kernels), self.blanks, self.ahead)
-        builder = QueueBuilder(rules, files, self.kernels, _wanted(store), queues)
+        queues = _Placed(Queues(rules, files, kernels), self.log.blanks, self.log.ahead)
+        builder = QueueBuilder(rules, files, kernels, _wanted(store), queues)
         sound = self._read(store, builder if self.files else None)
         if not self.files:
             made.notes.append("the consume queues are in RocksDB: they are left to the broker")
         else:
             made.edits += self._queues(store, rules, files, queues.made)
-            made.behind = behind_log(store, self.end, queues.made.built(), self.left, rules)
+            made.behind = behind_log(store, self.log.end, queues.made.built(), self.log.left, rules)
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)
@@ -138,33 +129,33 @@ class DerivedRepair:
 
     def _queues(self, store: Store, rules: FileRules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
         """Where units may point depends on what stays of extension files, and the other way round."""
-        first, built = store.segments.first_offset, made.built()
+        first, built, left = store.segments.first_offset, made.built(), self.log.left
         with ExtensionRepair(store, rules.extension_size) as extension:
             plain = QueueRepair(
                 store,
                 files,
                 rules.consume_queue_size,
                 first,
-                self.end,
+                self.log.end,
                 built,
-                self.left,
-                self.written,
+                left,
+                self.log.written,
                 extension.lookup,
             )
             yield from plain.edits()
             yield from extension.edits(plain.highest)
-        yield from BatchRepair(store, files, rules.batch_queue_size, first, built, self.left).edits()
+        yield from BatchRepair(store, files, rules.batch_queue_size, first, built, left).edits()
 
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
-        access = self.access
+        reading = self.progress.reading
         # A repaired index lags behind nothing, and belongs to whatever becomes a store.
-        index = IndexCheck(store, self.kernels, access, unclean=False, complete=True)
-        hashing = self.kernels.hashes
+        index = IndexCheck(store, reading.kernels, reading.access, unclean=False, complete=True)
+        hashing = reading.kernels.hashes
         log = LogReader(
             store.segments,
-            ReadOptions(access, self.jobs, advance=self.advance),
-            self.kernels,
+            reading,
+            reading.kernels,
             lambda one: partial(_Run.of, hashing, one),
             false_blanks=True,
         )
@@ -178,9 +169,9 @@ class DerivedRepair:
                 builder.damage(event.length)
         if builder is not None:
             builder.flush()
-        known = IndexedLog(store.segments.first_offset, self.end) if len(store.segments) else None
+        known = IndexedLog(store.segments.first_offset, self.log.end) if len(store.segments) else None
         wrong |= any(_counts(one) for one in index.finish(known, Ranges()))
-        odd = any(one.size == 0 or _goes_on_behind(one, self.end) for one in store.index_files())
+        odd = any(one.size == 0 or _goes_on_behind(one, self.log.end) for one in store.index_files())
         return not wrong and not odd
 
     def _index(self, store: Store, rules: FileRules) -> Iterator[Edit]:
@@ -189,14 +180,10 @@ class DerivedRepair:
         place.mkdir()
         files = DerivedFiles(place, flat=True)
         names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
-        self.expect(sum(one.size for one in store.segments))
-        index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
-        build_log(
-            store.segments,
-            Builder(None, index),
-            self.kernels,
-            ReadOptions(self.access, self.jobs, advance=self.advance),
-        )
+        reading = self.progress.reading
+        self.progress.expect(sum(one.size for one in store.segments))
+        index = IndexFiles(rules, files, reading.kernels, IndexNames(names).next_name)
+        build_log(store.segments, Builder(None, index), reading.kernels, reading)
         for path in sorted(files.times):
             built = files.place(path)
             size = built.stat().st_size

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.model import Frame
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -73,6 +74,10 @@ class KeepOptions:
     access: Access = field(default_factory=lambda: Access("pread"))
     advance: Callable[[int], object] | None = None
     expect: Callable[[int], object] = int
+
+    def reading(self, kernels: Kernels) -> ReadOptions:
+        """How the log is read."""
+        return ReadOptions(self.access, self.jobs, advance=self.advance, expect=self.expect, given=kernels)
 
     def parameters(self) -> dict[str, Any]:
         """All that the plan depends on beside the store, as plain data."""
@@ -102,28 +107,23 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     a directory, and `UsageError` for a log that is not a plain one.
     """
     refuse_unfit(store)
-    shown = escape_name(str(store.given))
     inputs = tuple(Input(path=one.display_path, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
     parameters = options.parameters()
-    name = plan_id(COMMAND, parameters, inputs)
     kernels = choose_kernels(data_bytes(store.segments))
-    progress = Counted(
-        ReadOptions(
-            options.access, options.jobs, advance=options.advance, expect=options.expect, given=kernels
-        )
-    )
+    progress = Counted(options.reading(kernels))
     placing = place_segments(store, kernels, options.access)
     if not placing.segments:
+        shown = escape_name(str(store.given))
         raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
     donors = [Store.open(one) for one in options.donors]
     placing = with_replicated_ends(store, placing, donors, kernels, options.access)
     rules = rules_of(store, options.release)
-    mender = LogRepair(
+    log_repair = LogRepair(
         store,
         placing,
         kernels,
         options.access,
-        name,
+        plan_id(COMMAND, parameters, inputs),
         rules,
         work,
         keep_bodies=options.keep_bodies,
@@ -135,7 +135,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     progress.announce(2 * size)  # the survey, and what queues and index are made of
     start = begin(store, options.release, settings_of(store), progress)
     with progress.stage(size):
-        log = mender.repair()
+        log = log_repair.repair()
     if log.rewrites and not options.donors and in_order(store, options.release, progress):
         log = log.as_it_is(queues_of(store))
     topics = {topic for topic, _ in log.survey.runs} | set(store.topics)
@@ -147,51 +147,22 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         edits += rocksdb_edits(store)
     unblocked = [*blocking_edits(store, topics), *refusal_edits(store, options.release, log.survey)]
     after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
-    repair = DerivedRepair(
-        after,
-        options.release,
-        log.end,
-        log.left,
-        log.written,
-        log.blanks,
-        log.ahead,
-        wants_files(store, moved=moved),
-        kernels,
-        work,
-        options.access,
-        options.jobs,
-        progress.reading.advance,
-        progress.expect,
-    )
+    files = wants_files(store, moved=moved)
     with progress.stage(size):
-        derived = repair.repair()
+        derived = DerivedRepair(after, options.release, log, files, work, progress).repair()
     edits += derived.edits
     refuse_directories(store, edits)
     edits += stray_edits(store, options.release, named=options.named_release is not None)
-    facts = LogFacts(
-        log.survey.highest_timestamp,
-        log.survey.last_timestamp,
-        log.survey.last_start,
-        log.end,
-        derived.full_index_timestamp,
-    )
-    edits += state_edits(store, facts, changed=bool(edits))
+    edits += state_edits(store, LogFacts.of(log, derived.full_index_timestamp), changed=bool(edits))
     edits = unblocked + edits
     costs = None if edits else costs_of(start, progress)
-    summary = PlanSummary(
-        saved=_saved(start, progress) if edits else Cost(),
-        lost=_lost(log, derived.behind, front),
-        refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
-        unproven_offsets=_unproven(log) if edits else (),
-        undecided=_undecided(log) if edits else (),
-        notes=(
-            *_notes(log),
-            *derived.notes,
-            *front.front_notes(placing.segments[0].base, len(placing.in_front)),
-            *derived.behind.behind_notes(log.end),
-            *assumed_sizes(store, edits),
-            *(one.change.message for one in unblocked if _costs(one)),
-        ),
+    notes = (
+        *_notes(log),
+        *derived.notes,
+        *front.front_notes(placing.segments[0].base, len(placing.in_front)),
+        *derived.behind.behind_notes(log.end),
+        *assumed_sizes(store, edits),
+        *(one.change.message for one in unblocked if _costs(one)),
     )
     planned = make_planned(
         COMMAND,
@@ -200,7 +171,14 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         parameters,
         edits,
         inputs=_read(store),
-        summary=summary,
+        summary=PlanSummary(
+            saved=_saved(start, progress) if edits else Cost(),
+            lost=_lost(log, derived.behind, front),
+            refusal=None if costs is None or costs.outcome.refusal is None else str(costs.outcome.refusal),
+            unproven_offsets=_unproven(log) if edits else (),
+            undecided=_undecided(log) if edits else (),
+            notes=notes,
+        ),
     )
     planned = replace(planned, blanks=bool(log.blanks), skipping=frozenset(log.skipping))
     if costs is not None and (remains := _remains(costs)) is not None:

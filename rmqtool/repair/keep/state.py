@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from formats.primitives import Container
+    from rmqtool.repair.keep.log import RepairedLog
     from rmqtool.store.layout import Store
 
 
@@ -36,6 +37,14 @@ class LogFacts:
     last_start: int
     end: int
     full_index_timestamp: int
+
+    @classmethod
+    def of(cls, log: RepairedLog, full_index_timestamp: int) -> LogFacts:
+        """Those of a repaired log."""
+        survey = log.survey
+        return cls(
+            survey.highest_timestamp, survey.last_timestamp, survey.last_start, log.end, full_index_timestamp
+        )
 
 
 def state_edits(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]:
