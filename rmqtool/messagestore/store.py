@@ -95,17 +95,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         config, start, folder = settings.config, opened.start, opened.held.folder
         self._state = StateFiles(opened.held, of_5=start.traits.abort_is_written)
         kept = self._kept = MemoryTable(opened.store, self._state, start.queues)
-        self.topics = Topics(
-            topics_of(opened),
-            self._state,
-            create=settings.create_topics,
-            queues=settings.default_queues,
-            typed=start.traits.typed_queues,
-            undrained=partial(undrained, self.root, config, self.queues, self.offsets),
-            demand_open=self._demand_open,
-            kept=kept,
-        )
-        start.topic_of = self.topics.get
         self._log = log_of(opened, settings)
         stack.callback(self._log.close)
         self._log.clear_tail()
@@ -124,7 +113,6 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         offsets = {key: queue.max_offset for key, queue in start.queues.items()}
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
-        self.topics.check_name = maker.topic
         appender = Appender(self._log, offsets, kernels, maker, clock=clock)
         memory = self._memory = MemoryLog(
             settings.memory_bytes,
@@ -135,7 +123,19 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             trailer=maker.trailer,
             arrived=self._dispatching.announce,
         )
-        self.topics.on_delete = memory.forget
+        self.topics = Topics(
+            topics_of(opened),
+            self._state,
+            create=settings.create_topics,
+            queues=settings.default_queues,
+            typed=start.traits.typed_queues,
+            undrained=partial(undrained, self.root, config, self.queues, self.offsets),
+            demand_open=self._demand_open,
+            check_name=maker.topic,
+            on_delete=memory.forget,
+            kept=kept,
+        )
+        start.topic_of = self.topics.get
         replicas = Replicas(settings.replica_rule(opened.release))
         acknowledging = Acknowledging(
             self._flusher, replicas, synced=settings.sync_flush, timeout=settings.sync_flush_timeout

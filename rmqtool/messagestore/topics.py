@@ -39,12 +39,14 @@ class Topics:
 
     typed: the release knows types of queues. undrained: which of these queues of a topic hold messages that
     were not consumed. demand_open: raises `StoreClosedError` once the store is closed, and its descriptors
-    perhaps another one's. kept: our own table of those in memory.
+    perhaps another one's. check_name: raises `IllegalMessageError` for the name of a topic that no message
+    can go to. on_delete: called with the name of a topic that is gone. kept: our own table of those in
+    memory.
 
     Changes are on disk when a call returns.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it asks of the store and tells it
         self,
         known: Mapping[str, TopicConfig],
         files: StateFiles,
@@ -54,19 +56,18 @@ class Topics:
         typed: bool,
         undrained: Callable[[str, range], list[int]],
         demand_open: Callable[[], None],
+        check_name: Callable[[str], object],
+        on_delete: Callable[[str], object],
         kept: MemoryTable,
     ) -> None:
         self._all = dict(known)
         self._files, self._create, self._queues = files, create, min(queues, _CLIENT_QUEUES)
         self._undrained, self._typed, self._demand_open = undrained, typed, demand_open
+        self._check_name, self._on_delete = check_name, on_delete
         self._turns: dict[str, Iterator[int]] = {}
         self._guard = threading.Lock()
         self._version = 0
         self._kept = kept
-        self.on_delete: Callable[[str], object] | None = None
-        """called with the name of a topic that is gone"""
-        self.check_name: Callable[[str], object] = str
-        """raises `IllegalMessageError` for the name of a topic that no message can go to"""
         self.memory = _in_memory(self._all)
         """names of those whose messages are kept in memory only"""
 
@@ -107,7 +108,7 @@ class Topics:
             raise UsageError(f"{escape_name(name)}: a topic can have no such name")
         if name not in self._all and not is_system_topic(name):
             try:
-                self.check_name(name)
+                self._check_name(name)
             except IllegalMessageError as error:
                 raise UsageError(f"{escape_name(name)}: {error}") from error
         if perm is not None and perm not in _PERMISSIONS:
@@ -179,8 +180,8 @@ class Topics:
             gone = len(left) < len(self._all)
             if gone:
                 self._save(left)
-        if gone and self.on_delete is not None:
-            self.on_delete(name)
+        if gone:
+            self._on_delete(name)
         return gone
 
     def for_message(self, name: str) -> TopicConfig | None:
