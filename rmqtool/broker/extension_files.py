@@ -8,6 +8,7 @@ import numpy as np
 
 from formats.consumequeue import EXT_END_MARKER, EXT_MIN_SIZE, ExtHead, ext_address
 from formats.primitives import dtype_of
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -60,5 +61,5 @@ class ExtensionFiles:
         return addresses
 
     def _write(self, data: bytes, time: int | None) -> None:
-        path = f"{self._directory}/{self._base:020d}"
+        path = f"{self._directory}/{file_name(self._base)}"
         self._files.write(path, self._size, self._position, data, time)

@@ -27,8 +27,3 @@ def div(value: int, divisor: int) -> int:
 def parse_long(name: str) -> int | None:
     """`Long.parseLong` of a file name, None where it throws."""
     return java_parse_int(name, 64)
-
-
-def file_name(base: int) -> str:
-    """`UtilAll#offset2FileName`: at least 20 digits."""
-    return f"-{-base:020d}" if base < 0 else f"{base:020d}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.java import file_name, rem
+from rmqtool.broker.java import rem
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import LARGEST_SLOT, ConsumeQueue
 from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.broker.mapped_files import MappedFiles
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
@@ -43,19 +44,22 @@ class BuiltQueue:
     @classmethod
     def of(cls, queue: ConsumeQueue | BatchConsumeQueue) -> BuiltQueue:
         """Of a queue as it is now."""
-        same = ("directory", "topic", "queue_id", "filled", "misplaced")
         return cls(
-            **{one.name: getattr(queue, one.name) for one in fields(cls) if one.name in same},
+            directory=queue.directory,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
             first=queue.min_offset if queue.appended else None,
             next_slot=queue.max_offset,
             units=queue.appended,
+            filled=queue.filled,
+            misplaced=queue.misplaced,
             doubled=queue.doubled + queue.skipped,
         )
 
 
 def file_path(directory: str, topic: str, queue_id: int, base: int) -> str:
     """Path of the file of a queue that begins at byte `base`, relative to the store."""
-    return f"{directory}/{topic}/{queue_id}/{base:020d}"
+    return f"{directory}/{topic}/{queue_id}/{file_name(base)}"
 
 
 class QueueSink(Protocol):

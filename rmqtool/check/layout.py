@@ -12,7 +12,7 @@ from rmqtool.store.geometry import Source
 from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.log_gone import witnesses_of_lost_log
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import escape_name, file_name
 from rmqtool.store.rocksdb import rocksdb_queue_files
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
         if not short:
             yield finding(
                 "DIR-GAP",
-                path=posixpath.join(posixpath.dirname(hole.before.file.display_path), f"{hole.start:020d}"),
+                path=posixpath.join(posixpath.dirname(hole.before.file.display_path), file_name(hole.start)),
                 physical_offset=hole.start,
                 length=hole.end - hole.start,
                 expected=hole.start,

@@ -10,6 +10,7 @@ import numpy as np
 from rmqtool.check.findings import finding
 from rmqtool.check.index_stream import ascending
 from rmqtool.scan.units import INVALID, OK, PRE_BLANK, ZERO, unit_states
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -178,7 +179,7 @@ def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
         if start := base % size:
             yield finding(
                 f"{'BCQ' if queue.batch else 'CQ'}-MISSING-FILE",
-                path=f"{queue.path}/{base - start:020d}",
+                path=f"{queue.path}/{file_name(base - start)}",
                 position=0,
                 length=start,
                 expected=base - start,
@@ -194,7 +195,7 @@ def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
         if (after.base_offset or 0) > end and not short:
             yield finding(
                 f"{'BCQ' if queue.batch else 'CQ'}-MISSING-FILE",
-                path=f"{queue.path}/{end:020d}",
+                path=f"{queue.path}/{file_name(end)}",
                 position=0,
                 length=(after.base_offset or 0) - end,
                 expected=end,

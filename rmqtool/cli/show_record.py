@@ -12,6 +12,7 @@ from rmqtool.output.redaction import REDACTED, hide_read_bytes
 from rmqtool.query.locate import What
 from rmqtool.query.meaning import explain, unique_ids
 from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from rmqtool.cli.context import Context
@@ -210,7 +211,7 @@ class Shown:
             "segment": place.segment.base,
             "position": start,
             "physical_offset": place.segment.base + start,
-            "address": f"{place.segment.base:020d}:{start}",
+            "address": f"{file_name(place.segment.base)}:{start}",
             "asked_offset": place.physical_offset,
             "leftover": place.leftover,
         }

@@ -28,6 +28,14 @@ def parse_base_offset(name: str) -> int | None:
     return None if value is None or name.startswith("-") else value
 
 
+def file_name(base: int) -> str:
+    """The name of a mapped file that begins at byte `base` of its queue (`UtilAll#offset2FileName`).
+
+    At least 20 digits, behind a minus sign where damage makes a base negative.
+    """
+    return f"-{-base:020d}" if base < 0 else f"{base:020d}"
+
+
 def parse_queue_id(name: str) -> int | None:
     """Queue number that a directory name means, None when nothing in it is ever read.
 

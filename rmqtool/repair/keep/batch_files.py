@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmqtool.build.queues import file_path
 from rmqtool.repair.content import Inline
 from rmqtool.repair.keep.queue_files import (
     by_base,
@@ -82,21 +83,21 @@ class BatchRepair:
 class _Built:
     """The units of one queue as they were built, in files from byte 0 on."""
 
-    mender: BatchRepair
+    repair: BatchRepair
     key: Key
     count: int
 
     def file(self, number: int) -> str:
-        return f"batchconsumequeue/{self.key[0]}/{self.key[1]}/{number * self.mender.size:020d}"
+        return file_path("batchconsumequeue", *self.key, number * self.repair.size)
 
     def units(self, start: int, count: int) -> Units:
         """Units [start, start + count), fewer at the end."""
-        whole, parts = self.mender.whole, [np.zeros(0, BATCH_UNIT)]
+        whole, parts = self.repair.whole, [np.zeros(0, BATCH_UNIT)]
         count = max(min(count, self.count - start), 0)
         while count:
             number, place = divmod(start, whole)
             part = min(count, whole - place)
-            path = self.mender.files.place(self.file(number))
+            path = self.repair.files.place(self.file(number))
             parts.append(np.fromfile(path, BATCH_UNIT, part, offset=place * BATCH_UNIT.itemsize))
             start, count = start + part, count - part
         return np.concatenate(parts)
@@ -108,7 +109,7 @@ class _Built:
 
     def find(self, offset: int) -> int | None:
         """The place of the unit of the record at a physical offset."""
-        whole = self.mender.whole
+        whole = self.repair.whole
         for start in range(0, self.count, whole):
             offsets = self.units(start, whole)["physical_offset"].astype(np.int64)
             if offsets[-1] >= offset:
@@ -121,7 +122,7 @@ class _Built:
 class _One:
     """One queue. Units are counted from byte 0 of its files on."""
 
-    mender: BatchRepair
+    repair: BatchRepair
     key: Key
     files: dict[int, StoreFile]
     built: _Built
@@ -130,7 +131,7 @@ class _One:
 
     def edits(self) -> Iterator[Edit]:
         """What differs; files that hold nothing of the log go."""
-        whole, size = self.mender.whole, self.mender.size
+        whole, size = self.repair.whole, self.repair.size
         self._find_expired()
         older = sum(len(one) for one in self.expired)
         start = self._start(older)
@@ -144,48 +145,48 @@ class _One:
     def _find_expired(self) -> None:
         follows: int | None = None
         for base, file in self.files.items():
-            if file.size != self.mender.size or (follows is not None and base != follows):
+            if file.size != self.repair.size or (follows is not None and base != follows):
                 return
-            follows = base + self.mender.size
-            units = units_of(file, BATCH_UNIT, self.mender.size)
-            good = valid_units(units) & (units["physical_offset"] < self.mender.first_offset)
+            follows = base + self.repair.size
+            units = units_of(file, BATCH_UNIT, self.repair.size)
+            good = valid_units(units) & (units["physical_offset"] < self.repair.first_offset)
             count = len(units) if good.all() else int(np.argmin(good))
             self.expired.append(units[:count])
-            if count < self.mender.whole:
+            if count < self.repair.whole:
                 return
 
     def _start(self, older: int) -> int:
         """Where the queue begins: as it lies there, as far as that can be known."""
         if not self.files:
             return 0
-        low = next(iter(self.files)) // self.mender.size * self.mender.whole
+        low = next(iter(self.files)) // self.repair.size * self.repair.whole
         if older:
             return low
         for base, file in self.files.items():
-            units = units_of(file, BATCH_UNIT, self.mender.size)
+            units = units_of(file, BATCH_UNIT, self.repair.size)
             for number in np.flatnonzero(valid_units(units))[:1].tolist():
                 place = self.built.find(int(units["physical_offset"][number]))
                 if place is not None:
-                    start: int = base // self.mender.size * self.mender.whole + number - place
-                    if start >= 0 and start % self.mender.whole == 0:
+                    start: int = base // self.repair.size * self.repair.whole + number - place
+                    if start >= 0 and start % self.repair.whole == 0:
                         return start
         return low
 
     def _file(self, number: int, start: int, older: int) -> Iterator[Edit]:
-        mender, base = self.mender, number * self.mender.size
-        first = number * mender.whole - start
-        behind = min(max(older - first, 0), mender.whole)
+        repair, base = self.repair, number * self.repair.size
+        first = number * repair.whole - start
+        behind = min(max(older - first, 0), repair.whole)
         kept = np.concatenate([np.zeros(0, BATCH_UNIT), *self.expired])[first : first + behind]
         from_log = max(first - older, 0)
-        units = self.built.units(from_log, mender.whole - behind)
+        units = self.built.units(from_log, repair.whole - behind)
         wanted = np.concatenate([kept, units]).astype(BATCH_UNIT)  # joined ones have native byte order
         there = self.files.get(base)
-        path = f"batchconsumequeue/{self.key[0]}/{self.key[1]}/{base:020d}"
-        if there is None or there.size != mender.size:
-            time = self.built.time(from_log, mender.whole - behind)
-            yield put(path, mender.size, wanted, None, time, there)
+        path = file_path("batchconsumequeue", *self.key, base)
+        if there is None or there.size != repair.size:
+            time = self.built.time(from_log, repair.whole - behind)
+            yield put(path, repair.size, wanted, None, time, there)
             return
-        held = units_of(there, BATCH_UNIT, mender.size)
+        held = units_of(there, BATCH_UNIT, repair.size)
         count = max(len(wanted), len(held))
         wanted, held = filled_up(wanted, count), filled_up(held, count)
         for span in spans(_compared(wanted) != _compared(held)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rmqtool.repair.keep.frames import frames_by_unit
 from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import PlacedSegment, holds_own_records
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,6 @@ def with_replicated_ends(
 
 
 def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
-    path = f"commitlog/{base:020d}" if file is None else file.path
+    path = f"commitlog/{file_name(base)}" if file is None else file.path
     below = file if file is not None and file.size else None
     return PlacedSegment(base, size, path, below, foreign=below is not None)

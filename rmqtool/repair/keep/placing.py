@@ -11,6 +11,7 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import file_name
 from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def _weight(one: _Known, base: int, most: int) -> int:
 
 
 def _rank(one: _Known, size: int) -> tuple[bool, bool, int, int]:
-    padded = one.file.name == f"{one.file.base_offset:020d}"
+    padded = one.file.name == file_name(one.file.base_offset or 0)
     return one.file.size == size, padded, one.file.size, -one.file.root
 
 
@@ -292,11 +293,11 @@ def _placed(
     if home is None:
         # its bytes are not records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
-        path = there.path if there is not None else f"commitlog/{base:020d}"
+        path = there.path if there is not None else f"commitlog/{file_name(base)}"
         foreign = file is not None and file in with_records
         return PlacedSegment(base, size, path, file, foreign=foreign)
-    own = home.file.base_offset == base and home.file.name == f"{base:020d}"
-    path = home.file.path if own else f"commitlog/{base:020d}"
+    own = home.file.base_offset == base and home.file.name == file_name(base)
+    path = home.file.path if own else f"commitlog/{file_name(base)}"
     return PlacedSegment(base, size, path, home.file)
 
 
@@ -305,7 +306,7 @@ def _named(known: list[_Known]) -> dict[int, StoreFile]:
     found: dict[int, StoreFile] = {}
     for one in known:
         base = one.file.base_offset
-        if base is not None and one.file.name == f"{base:020d}":
+        if base is not None and one.file.name == file_name(base):
             found.setdefault(base, one.file)
     return found
 

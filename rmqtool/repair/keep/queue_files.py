@@ -1,4 +1,4 @@
-"""What the menders of all kinds of queue files share: files by their place, units, and changes to them."""
+"""What the repairs of all kinds of queue files share: files by their place, units, and changes to them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.units import data_end
 from rmqtool.store.access import open_source
 from rmqtool.store.cut import TruncatedSource
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ def by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
     chosen: dict[int, StoreFile] = {}
     for file in queue.files:
         base = file.base_offset
-        if base is None or base % size or not file.regular or not file.size or file.name != f"{base:020d}":
+        if base is None or base % size or not file.regular or not file.size or file.name != file_name(base):
             continue
         chosen[base] = file
     return dict(sorted(chosen.items()))

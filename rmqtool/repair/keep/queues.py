@@ -94,7 +94,7 @@ class QueueRepair:
         low = first * UNIT.itemsize // self.size * self.size
         high = (queue.next_slot - 1) * UNIT.itemsize // self.size * self.size
         for base in range(low, high + self.size, self.size):
-            path = f"consumequeue/{key[0]}/{key[1]}/{base:020d}"
+            path = file_path("consumequeue", *key, base)
             yield from self._file(key, path, base, first, files.get(base))
         for base, file in sorted(files.items()):
             if base > high:

@@ -24,6 +24,7 @@ from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import UNIT
 from rmqtool.store.holes import STEP, data_windows
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +60,7 @@ def changed_light_files(
         if file is not None and light and file.kind is FileKind.CONSUMEQUEUE and file.regular:
             now, base = after.file(path), file.base_offset
             if now is None and base is not None and size and base % size:
-                now = after.file(f"{path.rpartition('/')[0]}/{base - base % size:020d}")
+                now = after.file(f"{path.rpartition('/')[0]}/{file_name(base - base % size)}")
             yield file, now
 
 

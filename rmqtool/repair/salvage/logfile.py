@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
+from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -46,7 +47,7 @@ class LogWriter:
         self._time = max(self._time, time)
 
     def _begin(self, base: int) -> None:
-        path = os.path.join(self.directory, f"{base:020d}")
+        path = os.path.join(self.directory, file_name(base))
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         os.ftruncate(self._descriptor, self._size)
         self._base = base
