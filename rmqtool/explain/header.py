@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-
 HEADER = r"^.{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 """how a line begins that is not a continuation"""
 _LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)(?:ING)?\b")

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     """offset before, offset after and why, by place"""
 
 _LISTED = 20
-POLICIES = ("max", "min", "prefer-a", "prefer-b")
 
 
 def plan_clamp(store: Store, release: str, parameters: dict[str, Any]) -> Planned:
@@ -81,7 +80,8 @@ def _target(queues: QueuesOnDisk, one: Audited, to: str | int) -> tuple[int, str
 def plan_merge(store: Store, release: str, parameters: dict[str, Any], other: Mapping[Place, int]) -> Planned:
     """The store's offsets (A) with those of another table (B), entry by entry; what one lacks is added.
 
-    parameters: `Chosen.parameters` and policy, one of `POLICIES`. other: of B, those chosen.
+    parameters: `Chosen.parameters` and policy: `max`, `min`, `prefer-a` or `prefer-b`. other: of B, those
+    chosen.
     """
     require_root(store)
     policy = parameters["policy"]

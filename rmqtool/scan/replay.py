@@ -1,29 +1,14 @@
-"""Replayable files, read record by record as a stream."""
+"""How a replayable file begins and ends, and why reading may stop before; `replay_scan` reads the entries."""
 
 from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
-from formats.replay import (
-    END_SIZE,
-    ENTRY_HEAD_SIZE,
-    HEADER_SIZE,
-    MAGIC,
-    VERSION,
-    End,
-    EntryHead,
-    Header,
-)
+from formats.replay import END_SIZE, HEADER_SIZE, MAGIC, VERSION, End, Header
 from rmqtool.errors import NewerFormatError, NotAStoreError
-from rmqtool.scan.fields import LARGEST_RECORD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO
 
 
 class ReplayStop(StrEnum):
@@ -53,7 +38,10 @@ class ReplayEnd:
 
 
 def refuse_header(raw: bytes, name: str) -> bool:
-    """Whether a file that begins with `raw` is cut inside its header; raises for what is none."""
+    """Whether a file that begins with `raw` is cut inside its header.
+
+    Raises `NotAStoreError` for a file that does not begin as one, `NewerFormatError` for an unknown version.
+    """
     if raw[: len(MAGIC)] != MAGIC[: len(raw)]:
         raise NotAStoreError(f"{name} is not a replayable file: it does not begin with {MAGIC.decode()}")
     if len(raw) < HEADER_SIZE:
@@ -81,45 +69,3 @@ def end_of(raw: bytes, position: int, count: int) -> ReplayEnd:
         return ReplayEnd(ReplayStop.BAD_COUNT, position, count)
     stop = ReplayStop.TRAILING if len(raw) > END_SIZE else ReplayStop.END
     return ReplayEnd(stop, position + END_SIZE, count)
-
-
-class ReplayReader:
-    """Iterates over the records of a replayable file; afterwards `end` says how it ended.
-
-    Raises `NotAStoreError` for a file that does not begin as one, `NewerFormatError` for an unknown version.
-    A file cut inside its header has no records and the end `cut`. Memory: one record at a time.
-    """
-
-    def __init__(self, stream: IO[bytes], name: str = "the file") -> None:
-        self._stream = stream
-        self._position = HEADER_SIZE
-        self._count = 0
-        self.end: ReplayEnd | None = None
-        raw = stream.read(HEADER_SIZE)
-        if refuse_header(raw, name):
-            self.end = ReplayEnd(ReplayStop.CUT, len(raw), 0)
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self.end is None:
-            raw = self._stream.read(ENTRY_HEAD_SIZE)
-            if len(raw) < ENTRY_HEAD_SIZE:
-                self._stop(ReplayStop.CUT)
-                return
-            head = EntryHead.parse(raw)
-            if head.length == 0:
-                raw += self._stream.read(END_SIZE + 1 - len(raw))
-                self.end = end_of(raw, self._position, self._count)
-                return
-            if not 0 < head.length <= LARGEST_RECORD:
-                self._stop(ReplayStop.BAD_LENGTH)
-                return
-            record = self._stream.read(head.length)
-            if len(record) < head.length or zlib.crc32(record) != head.crc:
-                self._stop(ReplayStop.CUT if len(record) < head.length else ReplayStop.BAD_CRC)
-                return
-            self._position += ENTRY_HEAD_SIZE + head.length
-            self._count += 1
-            yield record
-
-    def _stop(self, why: ReplayStop) -> None:
-        self.end = ReplayEnd(why, self._position, self._count)

@@ -38,7 +38,8 @@ class ReplayScan:
     Positions are bytes of this file; where a record lay is what it says itself (`stored_physical_offset`).
     `strange` holds (position, length) of entries that are whole and hold no record; reading goes on behind
     them. longest: bytes of the largest record of use; an entry that has more, and more than a window, is
-    passed over, its CRC not asked, and is among the strange ones. Raises as `ReplayReader` does.
+    passed over, its CRC not asked, and is among the strange ones. Raises what `refuse_header`
+    raises.
     """
 
     def __init__(

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures.builder import FIRST_TIME, HandmadeLog
-from rmqtool.scan.replay import ReplayReader
 from tests.cli.dumping import assert_one_line, keys_of, plain_body, raw_record, records
 from tests.helpers import Result, rmq
+from tests.scan.replay_reader import ReplayReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

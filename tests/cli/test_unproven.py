@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,8 +48,8 @@ def root(damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Pat
         made = right(*arguments)
         edits = (*made.planned.edits, wrong)
         changes = tuple(one.change for one in edits)
-        made.planned = Planned(made.planned.plan.model_copy(update={"changes": changes}), edits)
-        return made
+        planned = Planned(made.planned.plan.model_copy(update={"changes": changes}), edits)
+        return replace(made, planned=planned)
 
     monkeypatch.setattr(planner, "keep", keep)
     return place
@@ -92,7 +93,7 @@ def test_but_it_may_be_demanded(root: Path, tmp_path: Path) -> None:
     # done as demanded, and not green: the record that it takes is the last of its queue, which a start cuts
     assert (done.exit_code, found["applied"]) == (1, True)
     assert [one.rpartition(" ")[2] for one in found["checked"]["remains"]] == ["(DR-QUEUE-CUT)"]
-    assert "carried out all the same" in done.stderr
+    assert "applied anyway" in done.stderr
     assert rmq("recover", root, *target, "--apply-unproven").exit_code == 2
 
 

@@ -9,7 +9,8 @@ import pytest
 from fixtures.builder import HandmadeLog
 from formats import replay
 from rmqtool.errors import NewerFormatError, NotAStoreError
-from rmqtool.scan.replay import ReplayReader, ReplayStop
+from rmqtool.scan.replay import ReplayStop
+from tests.scan.replay_reader import ReplayReader
 
 
 def records() -> list[bytes]:

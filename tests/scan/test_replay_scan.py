@@ -15,12 +15,13 @@ from formats.commitlog import encode_message
 from rmqtool.api import open_store, scan, scan_replay
 from rmqtool.errors import NewerFormatError, NotAStoreError, UnreadableError
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, EntryStop
-from rmqtool.scan.replay import ReplayReader, ReplayStop
+from rmqtool.scan.replay import ReplayStop
 from rmqtool.scan.replay_scan import ReplayScan
 from rmqtool.store.bytes import MemorySource
 from tests.helpers import rmq
 from tests.scan.conftest import compiled_kernels
 from tests.scan.guarded import before_guard
+from tests.scan.replay_reader import ReplayReader
 from tests.scan.tools import SmallWindows, array, check_property, logs, meaning
 
 if TYPE_CHECKING:

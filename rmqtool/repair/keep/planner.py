@@ -90,14 +90,13 @@ class KeepOptions:
         }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Kept:
     """The plan, the repaired log behind it and the store as it would be."""
 
     planned: Planned
-    log: RepairedLog | None = None
-    after: Store | None = None
-    notes: list[str] = field(default_factory=list)
+    log: RepairedLog
+    after: Store
 
 
 def keep(store: Store, options: KeepOptions, work: str) -> Kept:
