@@ -41,7 +41,7 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
                     file.display_path, "not checked: its name does not say where in its queue it lies"
                 )
             elif not queue.is_one:
-                yield unreadable(file.display_path, "not checked: nothing tells which queue it belongs to")
+                yield unreadable(file.display_path, "not checked: its queue is unknown")
 
 
 def unchecked_names(store: Store) -> list[str]:

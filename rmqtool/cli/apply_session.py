@@ -139,11 +139,9 @@ def _believed(context: Context, planned: Planned, options: ChangeOptions) -> boo
     count = len(checked.problems) + checked.more
     problems = f"the check of the result found {count} {'problem' if count == 1 else 'problems'}"
     if options.apply_unproven:
-        context.console.warn(f"{problems}: carried out all the same (--apply-unproven)")
+        context.console.warn(f"{problems}: applied anyway (--apply-unproven)")
         return True
-    context.console.warn(
-        f"{problems}: nothing was changed (--apply-unproven carries the plan out all the same)"
-    )
+    context.console.warn(f"{problems}: nothing was changed (--apply-unproven applies the plan anyway)")
     return False
 
 

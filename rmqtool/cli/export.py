@@ -138,7 +138,7 @@ def _tell(
     else:
         context.console.closing(summary)
     if left is not None:
-        context.console.note(f"what was written is {target.part}; the same command with --resume goes on")
+        context.console.note(f"what was written is {target.part}; the same command with --resume continues")
 
 
 def _target(given: list[str] | None, output: OutputOptions, partition: str | None) -> tuple[str, Target]:

@@ -244,7 +244,7 @@ def _next(page: Page, options: ChangeOptions, planned: Planned, outcome: Outcome
     store = shlex.quote(escape_name(plan.store))
     if plan.checked is not None and not plan.checked.proven:
         page.command(f"rmqtool verify {store}")
-        page.words("tells more about the store: this plan is not to be carried out", "      ")
+        page.words("tells more about the store: do not apply this plan", "      ")
         return
     copy = (
         "writes these files into DIR, new or empty" if alone else "makes a changed copy in DIR, new or empty"

@@ -241,7 +241,7 @@ def refuse_loss(store: Store, release: str, recovery: Recovery) -> Start | None:
     more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""
     raise RecoveryLossError(
         f"a broker's recovery would give up {loss.messages} intact messages at offsets {places}{more}: "
-        f"rmqtool recover {escape_name(str(store.root))} keeps them; recovery 'broker' opens all the same",
+        f"rmqtool recover {escape_name(str(store.root))} keeps them; recovery 'broker' opens it anyway",
         loss.messages,
         ranges,
     )

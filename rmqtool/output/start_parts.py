@@ -19,7 +19,7 @@ _STOPS = {
     "bad_magic": "bytes that are not a record (bad magic)",
     "bad_crc": "a body that does not match its CRC",
     "bad_size": "a record whose size does not fit its fields",
-    "bad_fields": "a field that leads out of its record, or a number that is none",
+    "bad_fields": "a field that points outside its record, or an invalid number",
     "bad_property_crc": "properties that do not fit their CRC",
     "no_dup_info": "a record without DUP_INFO",
     "no_files": "no files",

@@ -213,7 +213,7 @@ class OffsetQuery:
             yield Verdict(
                 Cause.UNDECODABLE,
                 f"a pull from offset {self.asked.offset} returns {first.status} with {seen.bytes} bytes of "
-                f"{seen.messages} messages, which a consumer cannot decode {gone} and goes on at offset "
+                f"{seen.messages} messages, which a consumer cannot decode {gone} and continues at offset "
                 f"{first.next_begin_offset}",
             )
         if seen.altered is not None:

@@ -29,7 +29,7 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
     if view.hidden is not None:
         number, position, count = view.hidden
         file = view.queue.files[number]
-        why = f"an entry that is none ends the queue here; {count} entries lie behind it"
+        why = f"an invalid entry ends the queue here; {count} entries lie behind it"
         yield _row(file.display_path, position, file.size - position, why)
     files = list(view.queue.files)
     while files and not files[-1].size:

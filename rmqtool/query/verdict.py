@@ -93,7 +93,7 @@ def _by_range(
     elif answer.status is GetMessageStatus.MESSAGE_WAS_REMOVING:
         yield Verdict(Cause.REMOVED, f"the record of offset {offset} is no longer in the log")
     elif answer.status is GetMessageStatus.OFFSET_FOUND_NULL:
-        goes_on = f"a pull delivers nothing and goes on at offset {answer.next_begin_offset}"
+        goes_on = f"a pull delivers nothing and continues at offset {answer.next_begin_offset}"
         yield Verdict(Cause.NO_UNIT, f"no consume queue entry of offset {offset} can be read: {goes_on}")
     elif offset > high:
         yield Verdict(Cause.ABOVE_MAX, f"offset {offset} is above the maximum {high}: the client is reset")

@@ -203,7 +203,7 @@ def _about(one: Outcome, asked: Invocation) -> Iterator[Advice]:
     if one.stop_reason is not None and one.stop_reason not in ORDINARY_STOPS and one.stop_offset is not None:
         yield Advice(
             asked.line("show", str(one.stop_offset)),
-            f"what lies where recovery stops ({one.stop_reason})",
+            f"what is stored where recovery stops ({one.stop_reason})",
         )
     release = ("--as-version", asked.release) if asked.release else ()
     if any(queue.repeated or queue.misplaced or queue.hidden for queue in one.queues):

@@ -102,7 +102,7 @@ def with_derived_places(journal: Journal, *, follow_links: bool = False) -> Jour
     if not os.path.isabs(store) or os.path.realpath(store) != store:
         raise _elsewhere(journal, store)
     if os.path.isdir(store) and not looks_like_root(store):
-        raise UsageError(f"{escape_name(store)}, the store of this journal, is none")
+        raise UsageError(f"{escape_name(store)}, the store of this journal, is not a store")
     if journal.marker_directory != os.path.realpath(os.path.join(store, "commitlog")):
         raise _elsewhere(journal, journal.marker_directory)
     for further in journal.further_markers:

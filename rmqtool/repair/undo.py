@@ -127,7 +127,7 @@ def undo(plan: UndoPlan, held: Held, *, partial: bool = False, disk: Disk | None
         _restore(plan, disk)
     except OSError as error:
         raise StoreIOError(
-            f"{in_words(error)}; the same undo again goes on, no broker starts on the store before"
+            f"{in_words(error)}; the same undo again continues, no broker starts on the store before"
         ) from error
 
 

@@ -150,7 +150,7 @@ def infer_file_size(
     if not votes:
         value = _DEFAULTS[kind]
         return FileSize(
-            kind, value, Source.DEFAULT, (value,), (), f"no {kind} file tells, {value} bytes is the default"
+            kind, value, Source.DEFAULT, (value,), (), f"no {kind} file shows it: default {value} bytes"
         )
     best = max(votes.values())
     candidates = tuple(sorted((size for size, count in votes.items() if count == best), reverse=True))

@@ -186,5 +186,7 @@ def _resolve_file(location: str, shown: str, forced: FileKind | None) -> Target:
     if is_rocksdb_name(name) and "CURRENT" in quiet_names(directory):
         return Target(StoreForm.FILE, root, parts, parts, "its name", FileKind.ROCKSDB)
     if size == 0:
-        raise NotAStoreError(f"{shown} is empty, and neither name nor place say what it was; --as KIND tells")
-    raise NotAStoreError(f"{shown} is not a file of a RocketMQ store; if it is one, --as KIND tells which")
+        raise NotAStoreError(
+            f"{shown} is empty, and neither its name nor its place says what it was; say it with --as KIND"
+        )
+    raise NotAStoreError(f"{shown} is not a file of a RocketMQ store; if it is one, say which with --as KIND")

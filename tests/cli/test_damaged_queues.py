@@ -44,7 +44,7 @@ def _copied(store: HandmadeStore) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[HandmadeStore], None], int, str]] = {
-    "zero": (_zero, 25, "an entry that is none ends the queue here; 22 entries lie behind it"),
+    "zero": (_zero, 25, "an invalid entry ends the queue here; 22 entries lie behind it"),
     "cut": (lambda store: os.truncate(store.root / _FILES[1], 210), 38, "the file has 210 of 400 bytes"),
     "gone": (lambda store: store.remove(_FILES[1]), 28, "no file has the entries from byte 400 to 800"),
     "far": (_far, 33, "entries from queue offset 5 on lead to no record"),

@@ -61,7 +61,8 @@ def test_a_place_outside_the_store_is_refused(root, backup, tmp_path, change):
     before = tree(root)
     forge(backup, lambda journal: change(journal, str(victim)))
     with pytest.raises(
-        UsageError, match=r"is not, or no longer, a place of its store|, the store of this journal, is none"
+        UsageError,
+        match=r"is not, or no longer, a place of its store|, the store of this journal, is not a store",
     ):
         put_back(root, backup)
     assert (victim.read_bytes(), tree(root)) == (b"unit" * 5, before)
@@ -72,7 +73,7 @@ def test_a_directory_that_is_no_store_is_refused(root, backup, tmp_path):
     victim = tmp_path / "etc"
     (victim / "cron.d").mkdir(parents=True)
     forge(backup, lambda journal: journal.update(store=str(victim), marker_directory=f"{victim}/commitlog"))
-    with pytest.raises(UsageError, match="the store of this journal, is none"):
+    with pytest.raises(UsageError, match="the store of this journal, is not a store"):
         plan_undo(str(backup))
     (victim / "commitlog").mkdir()
     with pytest.raises(UsageError, match="is not, or no longer, a place of its store"):

@@ -51,7 +51,7 @@ ENTRIES = (
         "IDX-DANGLING",
         Severity.ERROR,
         "{found} index {found:entry points|entries point} to no record",
-        "rmqtool show STORE OFFSET shows what lies there",
+        "rmqtool show STORE OFFSET shows what is stored there",
     ),
     Code(
         "IDX-DOUBLE",

@@ -9,7 +9,7 @@ ENTRIES = (
         "CL-MAGIC",
         Severity.ERROR,
         "no record begins here: magic {found}; {length} bytes are passed over",
-        "rmqtool dump STORE goes on behind it; rmqtool recover STORE keeps what is intact",
+        "rmqtool dump STORE continues behind it; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-SIZE",
@@ -27,7 +27,7 @@ ENTRIES = (
         "CL-ZERO",
         Severity.ERROR,
         "{length} bytes are zero where records must be",
-        "rmqtool dump STORE goes on behind them; rmqtool recover STORE keeps what is intact",
+        "rmqtool dump STORE continues behind them; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-SHORT",
@@ -39,7 +39,7 @@ ENTRIES = (
         "CL-BLANK",
         Severity.ERROR,
         "a filler of {found} bytes hides records: a broker skips the rest of the segment here",
-        "rmqtool dump STORE lists what lies behind it; rmqtool recover STORE keeps what is intact",
+        "rmqtool dump STORE lists what follows it; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-CRC",
@@ -158,7 +158,7 @@ ENTRIES = (
     Code(
         "CL-NUMBER",
         Severity.ERROR,
-        "a property that brokers read as a number is none: a recovery ends the log in front of the record",
+        "a property that brokers parse as a number is not one: recovery ends the log in front of the record",
         "rmqtool show STORE OFFSET shows the record; rmqtool recover STORE puts a tombstone there",
     ),
     Code(

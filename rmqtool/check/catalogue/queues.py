@@ -59,7 +59,7 @@ ENTRIES = (
         "CQ-DANGLING",
         Severity.ERROR,
         "{found} consume queue {found:entry points|entries in a row point} to no record",
-        "rmqtool show STORE OFFSET shows what lies there; rmqtool recover STORE repairs it",
+        "rmqtool show STORE OFFSET shows what is stored there; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-EXPIRED",
@@ -130,7 +130,7 @@ ENTRIES = (
         "BCQ-DANGLING",
         Severity.ERROR,
         "{found} batch queue {found:entry points|entries in a row point} to no record",
-        "rmqtool show STORE OFFSET shows what lies there",
+        "rmqtool show STORE OFFSET shows what is stored there",
     ),
     Code(
         "BCQ-EXPIRED",

@@ -58,7 +58,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="OFFSET",
-            help="Queue offset, min or max (the last message); default min, or where --group goes on.",
+            help="Queue offset, min or max (the last message); default min, or what --group committed.",
             show_default=False,
         ),
     ] = None,
@@ -80,7 +80,7 @@ def command(
         typer.Option(
             "--group",
             metavar="NAME",
-            help="Begin where this consumer group goes on, and commit what was listed.",
+            help="Begin at this consumer group's committed offset, and commit what was listed.",
             show_default=False,
             autocompletion=complete_groups,
         ),
@@ -126,7 +126,7 @@ def command(
     most = None if count is None else parse_count(count)
     wanted = subscription.build()
     if group is not None and (offset is not None or store.commitlog):
-        raise UsageError("--group excludes OFFSET and --commitlog: it begins where the group goes on")
+        raise UsageError("--group excludes OFFSET and --commitlog: it begins at the group's committed offset")
     if group is None and recovery.recovery != "refuse":
         raise UsageError("--recovery goes with --group: nothing is recovered to read")
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ ENTRIES = (
         lines=("the pull request offset illegal, {text}", "fix the pull request offset, {text}"),
         meaning=(
             "The broker says that the consumer's offset is outside the queue. The consumer drops the "
-            "queue for ten seconds and goes on at the offset that the broker named: messages are "
+            "queue for ten seconds and continues at the offset that the broker named: messages are "
             "skipped or repeated."
         ),
         look=(

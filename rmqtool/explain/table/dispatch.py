@@ -64,7 +64,7 @@ ENTRIES = (
         ),
         meaning=(
             "Segments were deleted before they had been dispatched. Their messages never reached a "
-            "consume queue; dispatch goes on at the first segment that is left."
+            "consume queue; dispatch continues at the first segment that is left."
         ),
         look="How long dispatch was stuck before, and the disk space that made the broker delete.",
         next=("info STORE", "verify STORE"),

@@ -124,7 +124,7 @@ ENTRIES = (
         lines=("Error occurred when force data to disk.",),
         meaning=(
             "The kernel could not write pages to disk (fsync failed): they may be lost although the "
-            "broker goes on. After such an error memory and disk can differ."
+            "broker continues. After such an error memory and disk can differ."
         ),
         look="The kernel's log for I/O errors; then a replica.",
         next=("verify STORE",),
@@ -227,7 +227,7 @@ ENTRIES = (
             "GroupCommitService service has exception",
         ),
         meaning=(
-            "A flush thread met an exception and goes on. What it was to flush is on disk only after a "
+            "A flush thread met an exception and continues. What it was to flush is on disk only after a "
             "later round."
         ),
         look="The exception below.",

@@ -172,7 +172,7 @@ ENTRIES = (
         id="jvm.service-exception",
         severity="problem",
         lines=("{word} service has exception",),
-        meaning="A service thread met an exception and goes on with its next round.",
+        meaning="A service thread met an exception and continues with its next round.",
         look="The exception below, and whether it comes back.",
         source=("ServiceThread#run",),
     ),

@@ -64,7 +64,7 @@ ENTRIES = (
         meaning=(
             "Two neighbouring files are not one file size apart: a segment is missing in between, the "
             "same one lies in two directories, or the configured size is not that of the files. The "
-            "broker goes on and reads wrong places."
+            "broker continues and reads wrong places."
         ),
         look="The names: which segment is missing, or whether both are the same.",
         next=("info STORE", "verify STORE"),

@@ -52,7 +52,7 @@ ENTRIES = (
             "exchanged in the source."
         ),
         look=(
-            "The record (the offset stands in neighbouring lines) and what lies behind it. Copy the "
+            "The record (the offset stands in neighbouring lines) and what follows it. Copy the "
             "store before the next start."
         ),
         next=("verify STORE",),
@@ -123,7 +123,7 @@ ENTRIES = (
         ),
         meaning=(
             "The lengths inside a record do not add up to its total size: the record is torn or a "
-            "length field is damaged. On a start recovery stops here; 5.x goes on to a 'half message' "
+            "length field is damaged. On a start recovery stops here; 5.x continues to a 'half message' "
             "line with the offset."
         ),
         look="The record: which of the lengths is absurd, and whether zeros begin inside it (a lost page).",
@@ -181,7 +181,7 @@ ENTRIES = (
         id="recovery.next-file",
         severity="normal",
         lines=("recover next physics file, {path}",),
-        meaning="Recovery goes on in the next segment.",
+        meaning="Recovery continues in the next segment.",
         look="How many segments are read: hundreds mean a start with an old or empty checkpoint.",
         incidents=("F29",),
         source=("CommitLog#recoverNormally", "CommitLog#recoverAbnormally"),
@@ -242,7 +242,7 @@ ENTRIES = (
             "log that was lost (asynchronous flush and a crash) or cut off by damage: those messages "
             "were acknowledged."
         ),
-        look="The difference of the two numbers, and what lies at the second.",
+        look="The difference of the two numbers, and what is stored at the second.",
         next=("show STORE {physical_offset}", "info STORE"),
         incidents=("F20",),
         source=("CommitLog#recoverNormally", "CommitLog#recoverAbnormally"),

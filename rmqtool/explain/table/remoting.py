@@ -31,7 +31,7 @@ ENTRIES = (
             "invokeSync: wait response timeout exception, the channel[{}]",
             "org.apache.rocketmq.remoting.exception.RemotingTimeoutException",
         ),
-        meaning="An answer did not come in time. The request may have been carried out all the same.",
+        meaning="An answer did not come in time. The request may have been carried out anyway.",
         look="The other side at that time: pauses, full queues.",
         source=("NettyRemotingAbstract#invokeSyncImpl",),
     ),

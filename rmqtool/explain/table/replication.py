@@ -15,7 +15,7 @@ ENTRIES = (
             ),
         ),
         meaning=(
-            "The slave's log does not end where the master goes on sending: the two differ. Usually the "
+            "The slave's log does not end where the master continues sending: the two differ. Usually the "
             "slave holds messages that the master lost in a crash, or the slave's store belongs to "
             "another master. Replication stands still."
         ),

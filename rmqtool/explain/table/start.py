@@ -50,7 +50,7 @@ ENTRIES = (
             "load over, and the max phy offset = {physical_offset}",
             "message store recover end, and the max phy offset = {physical_offset}",
         ),
-        meaning="Loading is done; this is the end of the commit log that the broker goes on with.",
+        meaning="Loading is done; this is the end of the commit log that the broker continues with.",
         look="Whether the offset is where it was before the stop: if it is smaller, records were cut off.",
         next=("info STORE",),
         source=("DefaultMessageStore#load",),

@@ -59,7 +59,7 @@ ENTRIES = (
         severity="normal",
         lines=("message store has shutdown, so {}is forbidden",),
         meaning="A request arrived while the store was stopping or had stopped.",
-        look="Only when it goes on: the store went down and the process stayed.",
+        look="Only when it continues: the store went down and the process stayed.",
         source=("DefaultMessageStore#getMessage", "HookUtils#checkBeforePutMessage"),
     ),
     Entry(

@@ -20,7 +20,7 @@ ENTRIES = (
         ),
         meaning=(
             "The tiered copy of a queue ends before the local queue begins (messages expired before "
-            "they were copied) or behind its end (the local log was cut). The copy goes on with a gap, "
+            "they were copied) or behind its end (the local log was cut). The copy continues with a gap, "
             "or waits."
         ),
         look="The bounds of the local queue.",

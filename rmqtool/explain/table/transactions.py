@@ -97,7 +97,7 @@ ENTRIES = (
             "The miss op offset={queue_offset} in queue={} is empty, pullResult=",
         ),
         meaning=(
-            "The op queue has nothing where the check goes on: it was deleted or expired. Half messages "
+            "The op queue has nothing where the check continues: it was deleted or expired. Half messages "
             "that were decided long ago may be checked again."
         ),
         look="The bounds of the op queue.",

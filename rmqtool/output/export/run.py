@@ -45,7 +45,7 @@ MOMENTS = ("store_from", "store_to", "born_from", "born_to")
 _NEEDED = ("path", "position", "physical_offset", "stored_physical_offset", "store_size", "crc")
 _LISTED = 1000
 """ranges of damage that the summary lists one by one"""
-_BAD_BODY = "the body fails its CRC; exported as it lies there"
+_BAD_BODY = "the body fails its CRC; exported as it is"
 
 
 class Writer(Protocol):

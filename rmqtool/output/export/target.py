@@ -62,7 +62,7 @@ class Target:
             return self._continued(options)
         if begun and not force:
             raise UsageError(
-                f"{self.part} is what an interrupted export left: --resume goes on, --force starts over"
+                f"{self.part} is what an interrupted export left: --resume continues, --force starts over"
             )
         if begun:
             self.discard()

@@ -135,7 +135,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-8",
-        "an idle queue with a full file and a zero file: 5.3.3 refuses, or an entry appears that is none",
+        "an idle queue with a full file and a zero file: 5.3.3 refuses, or an invalid entry appears",
         ("DR-REFUSE-ZERO-FILE", "DR-PHANTOM-UNIT"),
     ),
     Behaviour(

@@ -110,14 +110,14 @@ LOG = (
         W,
         "a filler stands where a record was: recovery and dispatching miss it[ and {messages} intact "
         "{messages:message|messages} behind it in the file]",
-        "rmqtool dump STORE lists what lies behind it",
+        "rmqtool dump STORE lists what follows it",
     ),
     Entry(
         "DR-SKIPPED",
         E,
-        "dispatching passes over {bytes} bytes from {offset} on for good: messages there get no "
+        "dispatching permanently skips {bytes} bytes from {offset} on: messages there get no "
         "consume queue entry and no index entry",
-        "rmqtool verify STORE says what lies there",
+        "rmqtool verify STORE says what is stored there",
     ),
     Entry(
         "DR-QUEUES-STOP",

@@ -31,7 +31,7 @@ REFUSALS = (
     Entry(
         "DR-REFUSE-ABORT",
         E,
-        "the broker does not start: {reason}; recovery runs all the same",
+        "the broker does not start: {reason}; recovery runs anyway",
         _AWAY,
         "5.0.0 and later",
     ),
@@ -75,7 +75,7 @@ REFUSALS = (
         "DR-REFUSE-STUCK",
         E,
         "the start never ends: dispatching stays at {offset} and cannot reach {end}",
-        "rmqtool verify STORE says what lies there",
+        "rmqtool verify STORE says what is stored there",
     ),
     Entry(
         "DR-REFUSE-INDEX",
@@ -177,7 +177,7 @@ START = (
         W,
         "the checkpoint is younger than every message: recovery begins at the last file, entries that are "
         "missing before it are never built",
-        "move the checkpoint away, then the whole log is gone through",
+        "move the checkpoint away, then the whole log is scanned",
     ),
     Entry(
         "DR-CRC-OFF",
@@ -247,7 +247,7 @@ TABLES = (
     Entry(
         "DR-CONFIG-FORGIVEN",
         N,
-        "{path} {reason}: the broker takes it all the same",
+        "{path} {reason}: the broker accepts it anyway",
         "nothing to do; the next write makes it clean",
     ),
     Entry(

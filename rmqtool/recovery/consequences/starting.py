@@ -43,7 +43,7 @@ CODES = {
 _BLOCKED = {
     "commitlog": "every new message is refused",
     "consumequeue": "messages do not reach their consumers, and their queue offsets are reused",
-    "index": "dispatching ends for good at the first new message: no later one reaches its consumers",
+    "index": "dispatching ends permanently at the first new message: no later one reaches its consumers",
     "config": "topics, groups and consumer offsets are forgotten with each stop",
     "timerlog": "messages with a delivery time are never delivered",
 }
