@@ -98,6 +98,11 @@ def test_command_module_imports_nothing_heavy(name: str, each: subprocess.Popen[
     assert HEAVY & loaded <= {"pydantic"}  # typer's own
 
 
+def test_info_builds_neither_tables_nor_settings(tmp_path: Path) -> None:
+    HandmadeLog(segment_size=4096).write(tmp_path / "commitlog")
+    assert not {"pyarrow", "numba", "rmqtool.store.config"} & modules_after("info", str(tmp_path))
+
+
 def test_help_takes_at_most_twice_the_time_of_a_bare_typer_program() -> None:
     def seconds(*command: str) -> float:
         """Of the processor: what else the machine has to do does not count."""
