@@ -71,7 +71,7 @@ def command(
     """Which client of a consumer group gets which queues of a topic, and what moves.
 
     Equal to what RocketMQ's clients decide among themselves. Queues are the read queues of topics.json, or,
-    for a topic that has no entry, the queues that lie there. With --join or --leave the rows are those of the
+    for a topic without an entry, those in the store. With --join or --leave the rows are those of the
     group afterwards, and a move for each queue that changes hands.
     """
     from rmqtool.output.incident_table import columns

@@ -34,13 +34,13 @@ def _value(flag: str, metavar: str, help_text: str) -> Any:
 def command(
     path: StoreArgument = None,
     physic: Annotated[
-        str | None, _value("--physic", "TIME", "Store time up to which the log is whole.")
+        str | None, _value("--physic", "TIME", "Store time up to which the log is complete.")
     ] = None,
     logics: Annotated[
         str | None, _value("--logics", "TIME", "Store time up to which the queues are whole.")
     ] = None,
     index: Annotated[
-        str | None, _value("--index", "TIME", "Store time up to which the index is whole.")
+        str | None, _value("--index", "TIME", "Store time up to which the index is complete.")
     ] = None,
     master_flushed: Annotated[
         str | None, _value("--master-flushed", "OFFSET", "masterFlushedOffset, in bytes of the log.")

@@ -38,7 +38,7 @@ def command(
     Reads the whole log, every body checked, and the ends of all queues: the store time of the last valid
     record, of the oldest message that no queue has yet, the end of the newest index file. Beside each field
     stands the latest value that is safe, and for both the segment in which the recovery of an unclean stop
-    would begin. Exit 1 when a time lies behind what the data proves, so that such a recovery would begin
+    would begin. Exit 1 when a time is later than the data proves, so that such a recovery would begin
     too late.
     """
     from formats.checkpoint import TIMES

@@ -140,7 +140,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "offsets clamp": Entry(
         "rmqtool.cli.offsets.clamp",
-        "Set the offsets that lie outside their queues to a bound of the queue, or to a time.",
+        "Set offsets outside their queues to a bound of the queue, or to a time.",
     ),
     "offsets merge": Entry(
         "rmqtool.cli.offsets.merge",

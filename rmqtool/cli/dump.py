@@ -54,7 +54,7 @@ def command(
 
     A store or commitlog directory gives its records in physical order, with the fillers, gaps and the tail
     between them. Queue, index, checkpoint, epoch and config files give what they hold, replayable files of
-    export their records. Bytes that are not a record are reported, and reading goes on behind them: exit
+    export their records. Bytes that are not a record are reported, and reading continues after them; exit
     code 1 says that there are some.
     """
     from rmqtool.cli.dump_files import dump_files

@@ -84,9 +84,9 @@ def command(
 ) -> ExitCode:
     """Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.
 
-    The form follows from the name (.ndjson, .csv, .parquet, .raw, .replay) or from --format. What is written
-    lies beside its place as NAME.part until it is whole; an interrupted export goes on with --resume. The
-    summary goes to standard error, with --json as one document to standard output.
+    The form follows from the name (.ndjson, .csv, .parquet, .raw, .replay) or from --format. The output is
+    NAME.part until it is complete; an interrupted export continues with --resume. The summary goes to
+    standard error, with --json as one document to standard output.
     Exit code 3 says that bytes in the range asked for were damaged or could not be read.
     """
     from rmqtool.output.export.run import ExportRun

@@ -119,7 +119,7 @@ class ContentFilters(Filters):
         Many, _text("--property", "NAME=VALUE", "Has this property; all of several must be there.")
     ] = None
     body_contains: Annotated[
-        str | None, _text("--body-contains", "TEXT", "TEXT stands in the decompressed body.")
+        str | None, _text("--body-contains", "TEXT", "The decompressed body contains TEXT.")
     ] = None
 
 

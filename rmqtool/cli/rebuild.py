@@ -61,9 +61,9 @@ def command(
     """Rebuild consume queues and index from the commit log.
 
     The bytes are those that a broker of the release writes when it starts without queues and index. They are
-    compared with the files that lie there, and the plan lists what differs. Index files keep the names that
-    are there; others are named after the store time of their first message. Queues without a record in the
-    log stay as they are. Behind damage messages keep their queue offsets. Prints the plan and stops, unless
+    compared with the existing files, and the plan lists what differs. Existing index files keep their
+    names; new ones are named after the store time of their first message. Queues without a record in the
+    log stay as they are. After damage messages keep their queue offsets. Prints the plan and stops, unless
     --apply.
     Exit code 1 says that the plan has changes or that the log is damaged, 3 that bytes could not be read.
     """

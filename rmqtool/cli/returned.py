@@ -50,7 +50,7 @@ class ReturnedOptions:
         typer.Option(
             "--to-origin",
             help="With --to: for the topics that they came from, in the queues of these in turn and as if "
-            "never tried; default: as they lie here, for the group's own topic.",
+            "never tried; default: as stored, for the group's own topic.",
         ),
     ] = False
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False

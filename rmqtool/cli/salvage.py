@@ -32,7 +32,7 @@ LEAST_SEGMENT = 4096
 def command(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Files, or directories with all that lies in them."),
+        typer.Argument(metavar="PATH", help="Files, or directories with everything in them."),
     ],
     to: Annotated[
         str | None,
@@ -76,11 +76,12 @@ def command(
 ) -> ExitCode:
     """Carve intact records out of fragments, disk images and undeleted files, into a new store.
 
-    Every record that is whole is found, at any byte of any file, and lies in the new store at the offset
-    that it states itself, if that is free; else behind the others, with a line in
+    Every intact record is found, at any byte of any file, and is put into the new store at the physical
+    offset that it states, if that is free; else after the others, with a line in
     rmqtool-salvage-moved.csv. Copies are left out. Missing offsets of a queue become tombstones, so that all
     others keep theirs. The sources are only read.
-    Exit code 1 says that records were moved, had no place or were none, 3 that bytes could not be read.
+    Exit code 1 says that records were moved or had no place, or that there were none, 3 that bytes could not
+    be read.
     """
     from rmqtool.repair.salvage.report import (
         SCHEMA,

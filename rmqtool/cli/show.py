@@ -49,8 +49,8 @@ def command(
     """One record in full, with an annotated hex view.
 
     Every field with its bytes and its meaning, the record's consume queue entry and index entries beside it,
-    and whether they agree. An offset inside a record shows that record; where damage lies, the header as far
-    as it makes sense; elsewhere what lies there and exit code 1. An id may be an offset message id (its host
+    and whether they agree. An offset inside a record shows that record; in damage, the header as far as it
+    makes sense; elsewhere what is stored there and exit code 1. An id may be an offset message id (its host
     is not compared, only reported) or a unique client id, found by the index or by reading the log.
     """
     from rmqtool.cli.show_record import Shown

@@ -56,9 +56,9 @@ def command(
 ) -> ExitCode:
     """Write the tables in config/ that a broker would not load, from all that can be read of them.
 
-    Of a damaged file the longest front that is whole is kept and united with the .bak; where both have an
-    entry, the file's stays, since it is younger. A topics.json that is wholly lost is made from consume
-    queues and commit log, and its entries are reported as a guess. What a broker loads as it is stays
+    The longest intact prefix of a damaged file is merged with its .bak; where both have an entry, the
+    file's wins, since it is newer. A topics.json that is lost entirely is derived from consume queues and
+    commit log, and its entries are reported as a guess. A file that a broker loads as it is stays
     unchanged. Prints the plan and stops, unless --apply.
     """
     from rmqtool.cli.apply_session import apply_session

@@ -75,7 +75,7 @@ def command(
 ) -> ExitCode:
     """Measure the message store beside Java's, SQLite, RocksDB, LevelDB, LMDB and a file.
 
-    All get the same messages; each works in a directory of its own below DIR, which goes in the end. put
+    All get the same messages; each works in a directory of its own below DIR, removed at the end. put
     and put_many are not synced, put_sync and put_sync_16 are, with one writer and 16. A store whose binding
     is not installed is named and left out (pip install 'rmqtool[bench]'), and so is Java's without --java;
     it runs in a JVM of its own (a JDK, 11 or later), each work for two seconds before it is measured.

@@ -25,7 +25,7 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
     """List what consumer groups have committed, and how many messages are in front of them.
 
     Also beside a running broker, whose offsets are those that it wrote last, every five seconds. lag is empty
-    where the queue has no files, and below 0 where the offset lies behind its end.
+    where the queue has no files, and below 0 where the offset is beyond its end.
     """
     from rmqtool.cli.left_out import unlisted, warned
     from rmqtool.output.tablerows import Column

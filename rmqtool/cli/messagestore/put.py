@@ -167,8 +167,8 @@ def command(
     queue_id, flag, tags, keys (a list), uniq_key, properties (an object), born_timestamp, born_host. CSV has
     the same names as its header, properties as JSON. A key with spaces is several keys, as with
     Message#setKeys. Answers come in the order of the lines; a line that is not a message is answered
-    MESSAGE_ILLEGAL, and the rest goes on. What is at hand is put at once and shares a flush. A delayed
-    message is delivered by who has the store open when it is due: a broker, an application, store get
+    MESSAGE_ILLEGAL, and the others are put. Lines that arrive together share a flush. A delayed
+    message is delivered by whoever has the store open when it is due: a broker, an application, store get
     --group. A half message waits for store commit or store rollback with its transaction_id. Exit code 1:
     some were refused; 4: the system did not write.
     """

@@ -47,7 +47,7 @@ def command(
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Set the offsets that lie outside their queues to a bound of the queue, or to a time.
+    """Set offsets outside their queues to a bound of the queue, or to a time.
 
     Offsets inside their queues stay, and so does everything else in the files. Offsets of queues that do not
     exist are listed and stay. Prints the plan and stops, unless --apply.

@@ -106,7 +106,7 @@ def command(
     """Messages of live stores into files as they come, on Spark.
 
     Follows the logs across segments and adds files to a directory, each message exactly once for who reads
-    the directory with Spark; a stream that is started again goes on where its checkpoint is. Runs until
+    the directory with Spark; a restarted stream continues from its checkpoint. Runs until
     Ctrl-C, with --once until all is written that is there. Stores are only read.
     """
     from rmqtool.cli.pipeline.spark import check_installed, opened_logs, refuse_no_utf8, source_options
