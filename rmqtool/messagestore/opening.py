@@ -6,10 +6,13 @@ records that are intact.
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.file_rules import rules_of
@@ -17,7 +20,7 @@ from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.load import RefusedError
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.start import Start
-from rmqtool.broker.traits import traits_of
+from rmqtool.broker.traits import is_known, traits_of
 from rmqtool.errors import (
     NewerFormatError,
     NotAStoreError,
@@ -48,16 +51,19 @@ from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.writing import make_directories, way_to
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import ExitStack
 
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.recovery.loss import Loss
     from rmqtool.store.config import StoreConfig
 
+_LOG = logging.getLogger(__name__)
 Recovery = Literal["refuse", "broker"]
 _TORN_SEGMENTS = 2
 """a torn tail lies in the last so many"""
 _SHOWN = 3
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOTHING = frozenset({FileKind.LOCK, FileKind.UNKNOWN})
 """files of a directory that is not a store yet"""
 
@@ -75,6 +81,19 @@ class Opened:
     places: LogPlaces
     new: bool
     """it had no files"""
+
+
+@contextmanager
+def full_disk_explained() -> Iterator[None]:
+    """While a store is opened: what to do where there is no room."""
+    try:
+        yield
+    except StoreIOError as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in _NO_ROOM:
+            raise
+        why = "opening a store writes what its queues and index lack; free some room on that disk first"
+        raise StoreIOError(f"{error}: {why}") from cause
 
 
 def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> Path:
@@ -115,6 +134,8 @@ def start_store(
     Raises `UsageError` for a link among what is written, `NewerFormatError`, `LockedError`,
     `RecoveryLossError`, `UnfitStoreError` where a broker refuses, `StoreIOError`.
     """
+    if recovery not in get_args(Recovery):
+        raise UsageError(f"recovery is {recovery!r}, not {' or '.join(get_args(Recovery))}")
     places = stack.enter_context(open_places(root, settings.config))
     try:
         refuse_odd_places(str(root), places.held)
@@ -129,6 +150,8 @@ def start_store(
     new = not store.segments and all(file.kind in _NOTHING for file in store.files)
     store = held_store(store, places.at)
     version = release or _release_of(store)
+    if not is_known(version):
+        _LOG.warning("release %s is not known here, the last that is is %s", version, RELEASES[-1])
     foreseen = refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root), at=places.at))
     recovered = foreseen is not None and foreseen.leaves_files  # most starts: nothing is read twice

@@ -278,6 +278,8 @@ def _config(given: Given) -> StoreConfig:
             if texts[name].strip().lower() not in _TRUE_OR_FALSE:
                 raise UsageError(f"{name} is not true or false")
         return config_of(texts)
+    if not isinstance(given, (str, os.PathLike)):
+        raise UsageError(f"settings: {given!r} is not a mapping, and not the path of a broker.conf")
     return load_broker_conf(given)
 
 

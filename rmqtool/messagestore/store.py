@@ -14,6 +14,7 @@ from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
+from rmqtool.messagestore.arguments import all_checked
 from rmqtool.messagestore.background import Background
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -36,7 +37,7 @@ from rmqtool.messagestore.messages import (
     PutStatus,
     RawResult,
 )
-from rmqtool.messagestore.opening import find, log_of, start_store, topics_of
+from rmqtool.messagestore.opening import find, full_disk_explained, log_of, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import StoredReader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
 
+@all_checked
 class MessageStore(ServiceCalls, ReplicationCalls):
     """A store of RocketMQ, open. Make it with `open`; a context manager that closes it.
 
@@ -237,7 +239,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._keys.forget(path)
 
     def _engine(self, maker: RecordMaker, reader: LogReader, clock: Callable[[], int]) -> Engine:
-        opened, dispatching = self._opened, self._dispatching
+        opened = self._opened
         return Engine(
             opened.store,
             opened.release,
@@ -248,13 +250,13 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._writer,
             self._reader,
             reader,
-            dispatching.catch_up,
+            self._dispatching.catch_up,
             self._flusher.flush_all,
             clock,
             opened.start.clean,
             opened.start.reading.kernels,
             self.get,
-            dispatching.wait,
+            self._dispatching.wait,
         )
 
     @classmethod
@@ -275,13 +277,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         recovery would give up intact records: `refuse`, or let it. create: make the store if there is none.
         release: by default the last one that may have written the store, the newest known for a new one.
         clock: the time in ms, for tests. deliver: delayed messages are delivered when due.
-        Raises `NotAStoreError`, `NewerFormatError` (its log lies in DLedger, its queues in RocksDB),
-        `LockedError`, `RecoveryLossError`, `UnfitStoreError` (a broker would not start), `UsageError`
-        (settings), `StoreIOError`.
+        Raises `NotAStoreError`, `NewerFormatError` (log in DLedger, queues in RocksDB), `LockedError`,
+        `RecoveryLossError`, `UnfitStoreError` (a broker would not start), `UsageError`, `StoreIOError`.
         """
         settings = settings_from(config)
-        root = find(path, settings.config, create=create)
-        with ExitStack() as stack:
+        with full_disk_explained(), ExitStack() as stack:
+            root = find(path, settings.config, create=create)
             opened = start_store(root, settings, release, recovery, stack)
             return cls(opened, settings, stack, clock, deliver)
 
@@ -541,8 +542,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         nothing else. The same goes on in the background by `deleteWhen` and the room on the disk. Raises
         `StoreIOError`.
         """
-        self._demand_open()
-        self._dispatching.catch_up()
+        self._ready("", 0, 0, None)
         return self._expiry.by_hand()
 
     def flush(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.system_topics import is_system_topic
 from rmqtool.errors import UsageError
+from rmqtool.messagestore.arguments import checked
 from rmqtool.messagestore.messages import IllegalMessageError
 from rmqtool.store.config import INT_MAX
 from rmqtool.store.config_json import TopicConfig
@@ -84,6 +85,7 @@ class Topics:
         """One topic."""
         return self._all.get(name)
 
+    @checked
     def set(
         self,
         name: str,
@@ -169,6 +171,7 @@ class Topics:
                 f"{numbers} of topic {name}: not all messages were consumed; it shrinks with force only"
             )
 
+    @checked
     def delete(self, name: str) -> bool:
         """Takes a topic out of the table; its messages stay. Whether it was there.
 

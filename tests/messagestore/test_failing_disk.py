@@ -256,3 +256,16 @@ def test_each_call_that_writes_may_fail_in_each_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     fail_everywhere(tmp_path / "all", monkeypatch, WAYS[way], every=True)
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_an_open_without_room_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, new: bool
+) -> None:
+    if not new:
+        open_small(tmp_path / "store").close()
+    with monkeypatch.context() as failing:
+        fails_where(failing, errno.ENOSPC, lambda _: True)
+        with pytest.raises(StoreIOError, match=r"No space left on device: .*free some room"):
+            open_small(tmp_path / "store")
+    open_small(tmp_path / "store").close()

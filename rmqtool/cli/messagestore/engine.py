@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import signal
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.options import StoreOptions, resolve_store
-from rmqtool.errors import NotAStoreError, StoreIOError
+from rmqtool.errors import NotAStoreError
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -28,7 +27,6 @@ DirPositional = Annotated[
 ]
 
 _PANEL = "Store"
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True)
@@ -124,12 +122,6 @@ def open_engine(
             )
     except NotAStoreError as error:
         raise NotAStoreError(f"{error}: rmqtool store init makes a store") from None
-    except StoreIOError as error:
-        cause = error.__cause__
-        if not isinstance(cause, OSError) or cause.errno not in _NO_ROOM:
-            raise
-        why = "opening a store writes what its queues and index lack; free some room on that disk first"
-        raise StoreIOError(f"{error}: {why}") from cause
     finally:
         log.propagate = True
         log.removeHandler(handler)

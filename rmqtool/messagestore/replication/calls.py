@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.replication.store_log import StoreLog
     from rmqtool.messagestore.settings import StoreSettings
 
+_MOST_PORT = 65_535
+
 
 class Replication:
     """An open store as a master or as a slave, once it is one of them."""
@@ -27,7 +29,7 @@ class Replication:
         """See `ReplicationCalls.listen`."""
         if self._settings.slave or self._master is not None:
             raise UsageError("brokerRole=SLAVE follows" if self._settings.slave else "it listens already")
-        address = host, self._settings.config.ha_listen_port if port is None else port
+        address = host, self._settings.config.ha_listen_port if port is None else _port(port)
         self._master = Master(self._log, self.replicas, address, self._settings.timing)
         self._log.on_growth(self._master.wake)
         return self._master
@@ -36,7 +38,7 @@ class Replication:
         """See `ReplicationCalls.follow`."""
         if not self._settings.slave or self._slave is not None:
             raise UsageError("it follows already" if self._slave else "who follows has brokerRole=SLAVE")
-        self._slave = Slave(self._log, (host, port), self._settings.timing)
+        self._slave = Slave(self._log, (host, _port(port)), self._settings.timing)
         return self._slave
 
     def end_following(self) -> None:
@@ -48,6 +50,12 @@ class Replication:
         """No slave is served any more."""
         if self._master is not None:
             self._master.close()
+
+
+def _port(number: int) -> int:
+    if not 0 <= number <= _MOST_PORT:
+        raise UsageError(f"port {number} is not 0 to {_MOST_PORT}")
+    return number
 
 
 class ReplicationCalls(ABC):

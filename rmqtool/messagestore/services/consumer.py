@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from formats.system_topics import retry_topic
 from rmqtool.errors import RmqtoolError, StoreClosedError, UsageError
+from rmqtool.messagestore.arguments import checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -112,6 +113,7 @@ class Consumer:
 
     # ---- what an application calls
 
+    @checked
     def poll(self, limit: int = 32, wait: float = 0.0) -> list[StoredMessage]:
         """The next messages of the queues that it owns, at most `limit`; waits so many seconds for one.
 
@@ -130,6 +132,7 @@ class Consumer:
                 return found
             self._engine.wait(min(left, _SLICE))
 
+    @checked
     def commit(self, message: StoredMessage) -> bool:
         """Everything up to this message is done in its queue; False where the queue is another's now."""
         key = message.topic, message.queue_id
@@ -138,6 +141,7 @@ class Consumer:
             return False
         return self._commit(key, ownership, message.queue_offset + max(len(message.inner_messages()), 1))
 
+    @checked
     def send_back(self, message: StoredMessage, delay_level: int = 0) -> Ack | None:
         """Gives a message back, to come again later; see `MessageStore.send_back`. Commit it afterwards."""
         return self._tables.retrying.send_back(self.group, message, delay_level)

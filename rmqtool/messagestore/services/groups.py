@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import UsageError
+from rmqtool.messagestore.arguments import checked
 from rmqtool.messagestore.services.tables import Table
 from rmqtool.query.groups import GROUP_KEYS, GroupConfig, group_configs
 from rmqtool.store.names import escape_name
@@ -58,6 +59,7 @@ class Groups:
         """One group, None where no settings of it are stored."""
         return self._all.get(name)
 
+    @checked
     def set(
         self,
         name: str,
@@ -91,6 +93,7 @@ class Groups:
                 self._save({**self._all, name: made})
         return made
 
+    @checked
     def delete(self, name: str) -> bool:
         """Takes a group out of the table; its offsets stay. Whether it was there. Raises `StoreIOError`."""
         with self._guard:
