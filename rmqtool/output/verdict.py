@@ -52,7 +52,7 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
 def _unknown(outcomes: Sequence[Outcome]) -> list[str]:
     """Tables that a start cannot lose any more; of stores without them nobody can tell that they had any."""
     found = (found for one in outcomes for found in one.consequences if found.code in _UNKNOWN)
-    return list(dict.fromkeys(one.paths[0] for one in found))
+    return list(dict.fromkeys(one.paths[0] for one in found if one.paths))
 
 
 def _damage(damage: ExistingDamage) -> str:
@@ -156,7 +156,7 @@ def _table(path: str) -> str:
     return f"{what} ({escape_name(path)})"
 
 
-_UNKNOWN = ("DR-OFFSETS-UNKNOWN", "DR-DELAY-OFFSETS-UNKNOWN")
+_UNKNOWN = ("DR-TOPICS-UNKNOWN", "DR-OFFSETS-UNKNOWN", "DR-DELAY-OFFSETS-UNKNOWN")
 _WAITING = {_DELAYED: "delayed messages", _TIMERS: "timers"}
 _LOADS = {
     "primary": "it is",

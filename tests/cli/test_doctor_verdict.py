@@ -218,6 +218,18 @@ def test_the_headline_says_that_offsets_are_missing(fresh_golden, name, what):
     assert f"{what} (config/{name}) are missing already" in headline
 
 
+def test_the_headline_says_that_topics_are_missing(fresh_golden):
+    """Also behind a repair that put away what could not be parsed."""
+    root = fresh_golden("b533-full").path
+    for one in ("topics.json", "topics.json.bak"):
+        (root / "config" / one).write_bytes(b"{\x00")
+    backup = root.with_name("backup")
+    assert rmq("recover", root, "--in-place", "--backup", backup, "--apply").exit_code == 0
+    headline = " ".join(rmq("doctor", root).stdout.split("\n\n")[0].split())
+    assert headline.startswith("Safe to start: ")
+    assert "topics (config/topics.json) are missing already" in headline
+
+
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
 def test_offsets_of_a_new_store_are_not_missing_until_they_are_deleted(tmp_path, release):
     root, offsets = tmp_path / "store", tmp_path / "store" / "config" / "consumerOffset.json"

@@ -102,8 +102,10 @@ def _no_topics(scene: FindingContext) -> Iterator[Consequence]:
     if start.traits.tables_of_5 and databases_of_tables(start.store):
         return
     topics = {key[0] for key in (*start.queues, *start.spans.of())}
-    if topics:
-        yield consequence("DR-TOPICS-UNKNOWN", count=len(topics))
+    if topics:  # a store that was never a broker's has no table; one with a broker's other tables lost it
+        others = (f"config/{name}" for name in (*_OFFSETS, "subscriptionGroup.json"))
+        lost = names[:1] if any(start.store.file(name) is not None for name in others) else ()
+        yield consequence("DR-TOPICS-UNKNOWN", *lost, count=len(topics))
     batch = {topic for topic, _, _ in queue_directories(start.listing, FileKind.BATCHCONSUMEQUEUE.value)}
     if start.traits.typed_queues and batch:
         paths = [f"{FileKind.BATCHCONSUMEQUEUE.value}/{escape_name(topic)}" for topic in sorted(batch)]
