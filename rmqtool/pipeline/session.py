@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 JAVA = 17
 """the oldest Java that Spark 4 runs on"""
-_LOCAL_MASTER = re.compile(r"local(\[[^\]]*\])?")
+_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?")
 ATTEMPTS = 4
 """times that a task is tried before its part is given up"""
 
@@ -112,12 +112,14 @@ def make_session(
 
     master: as Spark has it; None is what spark-submit says, else `local[*]`. A local master gets retries of
     tasks, which Spark leaves out there. settings: Spark's own, on top of ours. Raises `UsageError` without
-    pyspark or Java, `StoreIOError` where Spark does not start.
+    pyspark or Java and for a local master that is none, `StoreIOError` where Spark does not start.
     """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingExtraError("pipeline", "spark") from error
+    if re.match(r"local(?!-cluster)", master or "") and not _LOCAL_MASTER.fullmatch(master or ""):
+        raise UsageError(f"--master {master}: it is not local, local[N] or local[*]")
     running = SparkSession.getActiveSession()
     if running is not None:
         return running

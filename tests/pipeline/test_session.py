@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,14 @@ import pytest
 
 from rmqtool.errors import UsageError
 from rmqtool.pipeline.runner import run_each
-from rmqtool.pipeline.session import _end_launched, _environment, check_java, one_session, with_retries
+from rmqtool.pipeline.session import (
+    _end_launched,
+    _environment,
+    check_java,
+    make_session,
+    one_session,
+    with_retries,
+)
 from rmqtool.store.modes import mask
 from tests.helpers import ROOT
 
@@ -36,6 +44,12 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def test_local_masters_try_again(master: str, made: str) -> None:
     assert with_retries(master) == made
+
+
+@pytest.mark.parametrize("master", ["local[x]", "local[", "local[2", "localhost", "local[-1]", "local[2,x]"])
+def test_a_local_master_that_is_none_is_a_usage_error(master: str) -> None:
+    with pytest.raises(UsageError, match=f"^--master {re.escape(master)}: it is not local, "):
+        make_session(master)
 
 
 def test_options_of_java_are_added_to_ours(spark: SparkSession) -> None:
