@@ -6,7 +6,7 @@ What needs more than a look at them is left to that.
 from __future__ import annotations
 
 from itertools import repeat
-from struct import Struct
+from struct import Struct, error
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -149,26 +149,26 @@ class _Question:
 
         asked: items written and end of what is dispatched; limit, begin and end.
         """
-        if self.mapped is not mapped or self.topic != topic:
-            self._be_about(mapped, topic)
-        memory, at = self.memory, self.key_at
         try:
+            if self.mapped is not mapped or self.topic != topic:
+                self._be_about(mapped, topic)
+            memory, at = self.memory, self.key_at
             raw = key.encode()
-        except UnicodeEncodeError:
+            behind = at + len(raw)
+            if behind > len(memory):
+                return False
+            memory[at:behind] = raw
+            if self.asked_for != asked:
+                written, reach, limit, begin, end = asked
+                low, high = _within(begin, end) if begin or end is not None else _ALWAYS
+                _put(memory, _PUT_AT, written, reach, low, high, limit, 0, 0, 1, at - _TEXT_AT)
+                self.asked_for, self.behind = asked, 0
+            if self.behind != behind:
+                _put_end(memory, _END_AT, behind - _TEXT_AT)
+                self.behind = behind
+            return 0 < asked[2] <= _LIMIT
+        except (UnicodeEncodeError, AttributeError, TypeError, error):  # of other types, too
             return False
-        behind = at + len(raw)
-        if behind > len(memory):
-            return False
-        memory[at:behind] = raw
-        if self.asked_for != asked:
-            written, reach, limit, begin, end = asked
-            low, high = _within(begin, end) if begin or end is not None else _ALWAYS
-            _put(memory, _PUT_AT, written, reach, low, high, limit, 0, 0, 1, at - _TEXT_AT)
-            self.asked_for, self.behind = asked, 0
-        if self.behind != behind:
-            _put_end(memory, _END_AT, behind - _TEXT_AT)
-            self.behind = behind
-        return True
 
     def messages(self, used: int) -> list[StoredMessage]:
         """Copies of what was found, in the order of the log; used: rows of the answer."""
@@ -204,13 +204,7 @@ class MappedKeys:
         """See `KeyReader.find`; None where not all of it is at hand, or something waits to be dispatched."""
         dispatching, files, lookup = self._dispatching, self._files, self._lookup
         reach = dispatching.offset
-        if (
-            files is None
-            or lookup is None
-            or not 0 < limit <= _LIMIT
-            or reach < self._limit()
-            or dispatching.error is not None
-        ):
+        if files is None or lookup is None or reach < self._limit() or dispatching.error is not None:
             return None
         mapped, current = self._mapped, files.last
         if mapped is None or mapped.current is not current or current.waiting:

@@ -6,7 +6,7 @@ What needs more than a look at them is left to that.
 from __future__ import annotations
 
 from functools import cache
-from struct import Struct
+from struct import Struct, error
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -115,74 +115,80 @@ class MappedPulls:
 
         form: views of the records, or messages, for which they are copied.
         """
-        dispatching = self._dispatching
-        if (
-            dispatching.offset < self._limit()
-            or dispatching.error is not None
-            or topic in self._topics.memory
-        ):
+        try:
+            dispatching = self._dispatching
+            if (
+                dispatching.offset < self._limit()
+                or dispatching.error is not None
+                or topic in self._topics.memory
+            ):
+                return None
+            at = offset * BYTES
+            latest = self._latest.get((topic, queue_id))
+            if latest is None or not latest[4] <= at < latest[5]:
+                latest = self._units_at(topic, queue_id, at)
+                if latest is None:
+                    return None
+            queue, file, units, address, base, _ = latest
+            floor, begin = queue.min_logical, at - base
+            many = (file.wrote - begin) // BYTES
+            if many > limit:  # noqa: PLR1730 - a call of `min` takes a tenth of the whole pull
+                many = limit
+            if many < 1 or not 0 <= floor <= at:
+                return None
+            last = self._of_log.files[-1]
+            high = last.base + last.wrote
+            if many == 1:
+                physical_offset, size, _ = _unit(units, begin)
+                number = physical_offset // self._segment_size
+                segment = self._segments.get(number) or self.segment(number, physical_offset)
+                if segment is None:
+                    return None
+                stored, maps, data = segment
+                start = physical_offset - stored.base
+                end = start + size
+                # a unit that another process has cut off is zeros, and so is the end of a record
+                if not 0 <= start < end <= stored.wrote or high - physical_offset > self._hot:
+                    return None
+                if not data[end - 1] and not maps(end):
+                    self._segments.pop(number, None)
+                    return None
+                records = [data[start:end]]
+            else:
+                many = min(many, self._at_once)
+                found = self._together(address + begin, many, high) if 1 < many <= _ROOM else None
+                found = found or self._some(offset, units, begin, many, high)
+                if found is None:
+                    return None
+                records, size = found
+                many = len(records)
+            items: list[Any] = records if form is RawResult else _messages(records)
+            if not items:
+                return None
+            last = queue.files.files[-1]
+            if queue.min_logical != floor:
+                return None  # what was read has expired meanwhile
+            counted = self._statistics  # as `Statistics.got`
+            counted.hits += 1
+            counted.messages += many
+            counted.bytes += size
+            answer: Result = _made(
+                form,
+                (
+                    _FOUND,
+                    items,
+                    offset + many,
+                    floor // BYTES,
+                    (last.base + last.wrote) // BYTES,
+                    False,
+                ),
+            )
+            return answer  # noqa: TRY300 - the whole body may raise
+        except (
+            TypeError,
+            error,
+        ):  # arguments of other types, which are named where more than a look is taken
             return None
-        at = offset * BYTES
-        latest = self._latest.get((topic, queue_id))
-        if latest is None or not latest[4] <= at < latest[5]:
-            latest = self._units_at(topic, queue_id, at)
-            if latest is None:
-                return None
-        queue, file, units, address, base, _ = latest
-        floor, begin = queue.min_logical, at - base
-        many = (file.wrote - begin) // BYTES
-        if many > limit:  # noqa: PLR1730 - a call of `min` takes a tenth of the whole pull
-            many = limit
-        if many < 1 or not 0 <= floor <= at:
-            return None
-        last = self._of_log.files[-1]
-        high = last.base + last.wrote
-        if many == 1:
-            physical_offset, size, _ = _unit(units, begin)
-            number = physical_offset // self._segment_size
-            segment = self._segments.get(number) or self.segment(number, physical_offset)
-            if segment is None:
-                return None
-            stored, maps, data = segment
-            start = physical_offset - stored.base
-            end = start + size
-            # a unit that another process has cut off is zeros, and so is the end of a record
-            if not 0 <= start < end <= stored.wrote or high - physical_offset > self._hot:
-                return None
-            if not data[end - 1] and not maps(end):
-                self._segments.pop(number, None)
-                return None
-            records = [data[start:end]]
-        else:
-            many = min(many, self._at_once)
-            found = self._together(address + begin, many, high) if 1 < many <= _ROOM else None
-            found = found or self._some(offset, units, begin, many, high)
-            if found is None:
-                return None
-            records, size = found
-            many = len(records)
-        items: list[Any] = records if form is RawResult else _messages(records)
-        if not items:
-            return None
-        last = queue.files.files[-1]
-        if queue.min_logical != floor:
-            return None  # what was read has expired meanwhile
-        counted = self._statistics  # as `Statistics.got`
-        counted.hits += 1
-        counted.messages += many
-        counted.bytes += size
-        answer: Result = _made(
-            form,
-            (
-                _FOUND,
-                items,
-                offset + many,
-                floor // BYTES,
-                (last.base + last.wrote) // BYTES,
-                False,
-            ),
-        )
-        return answer
 
     def _together(self, address: int, many: int, high: int) -> tuple[list[memoryview], int] | None:
         """The records of neighbouring units, of which none needs a look, and their bytes."""

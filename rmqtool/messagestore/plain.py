@@ -59,10 +59,10 @@ class PlainPuts:
 
         None for an odd one, with which nothing has happened.
         """
-        body, name = message.body, message.topic
         try:
+            body, name = message.body, message.topic
             shape = self._shapes.get(name)
-        except TypeError:  # a list, say; who refuses it says so
+        except (AttributeError, TypeError):  # no message, or a list for a topic; who refuses it says so
             return None
         if shape is None or shape[0] is not self._topics.get(name):
             shape = self._shape(name)

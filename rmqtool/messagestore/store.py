@@ -14,7 +14,7 @@ from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
-from rmqtool.messagestore.arguments import all_checked
+from rmqtool.messagestore.arguments import all_checked, demand
 from rmqtool.messagestore.background import Background
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
 
-@all_checked
+@all_checked("put", "put_async", "get", "get_raw", "query_key")
 class MessageStore(ServiceCalls, ReplicationCalls):
     """A store of RocketMQ, open. Make it with `open`; a context manager that closes it.
 
@@ -302,10 +302,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         return self._writer.put(message, context)
 
     def put_async(self, message: Message, *, context: AppendContext | None = None) -> Future[Ack]:
-        """As `put`, at once; the future has the answer when the message is as safe as `put` makes it.
-
-        Many of them share one flush.
-        """
+        """As `put`, at once: the future answers when the message is as safe. Many share one flush."""
         return self._writer.put_async(message, context)
 
     def put_batch(
@@ -357,6 +354,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit, GetResult)
             if mapped is not None:
                 return mapped
+        demand(MessageStore.get, topic, queue_id, offset, limit, tags=tags, sql92=sql92, wait=wait)
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
@@ -383,6 +381,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit, RawResult)
             if mapped is not None:
                 return mapped
+        demand(MessageStore.get_raw, topic, queue_id, offset, limit, tags=tags, wait=wait)
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.raw(topic, queue_id, offset, limit, wanted)
@@ -433,10 +432,11 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         `StoreIOError`, `UnreadableError`.
         """
         memory = self.topics.memory
-        if isinstance(key, str) and self._why_closed is None and topic not in memory:
+        if key.__class__ is topic.__class__ is str and self._why_closed is None and topic not in memory:
             mapped = self._keys.find_mapped(topic, key, limit, begin, end)
             if mapped is not None:
                 return mapped
+        demand(MessageStore.query_key, topic, key, limit, begin=begin, end=end)
         self._ready(topic, 0, 0, None)
         keys = self._memory_keys if topic in memory else self._keys
         if isinstance(key, str):

@@ -15,6 +15,7 @@ import numpy as np
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.acknowledging import FutureAcks
 from rmqtool.messagestore.appending import NotAppendedError, Place
+from rmqtool.messagestore.arguments import checked
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
 from rmqtool.messagestore.plain import PlainPuts
 from rmqtool.messagestore.records import is_integer
@@ -335,6 +336,7 @@ class Writer:
             for message, (_, queue_id, record), place in zip(messages, records, places, strict=True)
         ]
 
+    @checked
     def _append(self, message: Message, context: AppendContext | None) -> Ack | tuple[int, Prepared, Place]:
         try:
             refused = self._refusal()
