@@ -50,9 +50,10 @@ class QueueOutcome:
     loaded_max: max directly after the load. misplaced: units that were put at another slot than that of
     their message. lost: units that were there and are taken away; later: those of them that go with the next
     start.
-    repeated: offsets that the next messages get although messages in the log have them. hidden: offsets of
-    messages in the log that lie before the queue's beginning, or whose unit is zero, blank or in a file that
-    is not there; hidden_from: the lowest. doubled: messages that get no unit as another has their slot.
+    repeated: offsets that the next messages get although messages in the log have them; repeated_to: the one
+    behind the highest of these. hidden: offsets of messages in the log that lie before the queue's beginning,
+    or whose unit is zero, blank or in a file that is not there; hidden_from: the lowest. doubled: messages
+    that get no unit as another has their slot.
     """
 
     topic: str
@@ -67,6 +68,7 @@ class QueueOutcome:
     hidden_from: int | None = None
     doubled: int = 0
     later: int = 0
+    repeated_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def queue_outcomes(
             known[key] if key in known and known[key].compared else None,
             whole=whole,
             later=later.get(key, 0),
+            messages=_messages(key, start, known),
         )
         for key in sorted({*queues, *spans})
     )
@@ -101,6 +102,12 @@ def _light_spans(
     }
 
 
+def _messages(key: Key, start: ObservedStart, matches: Mapping[Key, Matches]) -> int:
+    """How many messages of a queue state a queue offset in its span."""
+    own, seen = start.spans.messages[key], matches.get(key)
+    return own if own or seen is None else seen.compared + seen.beyond
+
+
 def _outcome(
     key: Key,
     queue: AnyQueue | None,
@@ -110,17 +117,27 @@ def _outcome(
     *,
     whole: bool,
     later: int,
+    messages: int,
 ) -> QueueOutcome:
-    """seen: all records against the entries at their queue offsets, None where that is not known."""
+    """seen: all records against the entries at their queue offsets, None where that is not known.
+
+    A wrong queue offset makes the span wide: no more of it is harmed than there are `messages`.
+    """
     if queue is None:
         low, high = span or (0, 0)
-        return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low, hidden_from=low)
+        hidden = min(high - low, messages)
+        repeated = max(min(high, max(low, 0) + messages), 0)
+        return QueueOutcome(
+            *key, 0, 0, 0, repeated=repeated, repeated_to=high, hidden=hidden, hidden_from=low
+        )
     first, end = queue.min_offset, queue.max_offset
     low, high = span or (first, end)
     gaps = holes(queue, low, high) if span is not None else Holes()
+    before = min(max(first - low, 0), messages)
+    late = messages if seen is None or isinstance(queue, BatchConsumeQueue) else seen.beyond
     if span is None or not whole:
         # what the messages of files that were not read have is not known: blanks stand for some of them
-        hidden = max(first - low, queue.blanked, gaps.count, 0)
+        hidden = max(before, queue.blanked, gaps.count)
         begin: int | None = min(low, first)
     elif seen is not None and isinstance(queue, BatchConsumeQueue):
         # its entries lie close together: only records tell that one is not there
@@ -129,7 +146,7 @@ def _outcome(
         # a blank at a queue offset that no record has hides nothing; one that a start takes in hides more
         behind = seen.beyond if seen is not None and queue.phantom is not None else 0
         lacking = gaps.count if seen is None else min(gaps.count, seen.missed + behind)
-        hidden = max(first - low, 0) + lacking
+        hidden = before + lacking
         begin = low if first > low else gaps.first
     return QueueOutcome(
         *key,
@@ -139,7 +156,8 @@ def _outcome(
         misplaced=queue.misplaced,
         lost=max(queue.recovered_max - loaded, 0) + later,
         later=later,
-        repeated=max(high - end, 0),
+        repeated=max(min(high - end, max(late, 1)), 0),
+        repeated_to=high,
         hidden=hidden,
         hidden_from=begin if hidden else None,
         doubled=queue.doubled,

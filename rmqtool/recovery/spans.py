@@ -6,6 +6,7 @@ that begins higher hides messages.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -72,6 +73,8 @@ class QueueSpans:
         self._kernels = kernels
         self.is_batch = is_batch
         self._spans: dict[Key, tuple[int, int]] = {}
+        self.messages: Counter[Key] = Counter()
+        """how many each queue has in its span"""
         self._last: dict[Key, LastMessage] = {}
         self._lags: dict[Key, Lag] = {}
 
@@ -109,6 +112,8 @@ class QueueSpans:
         ends = at_top[:, Field.STORED_PHYSICAL_OFFSET] + at_top[:, Field.STORE_SIZE]
         np.maximum.at(tops, queue[top], ends)
         found = (keys, lowest.tolist(), highest.tolist(), tops.tolist())
+        counts = np.bincount(queue, last_slots - slots + 1, len(keys)).astype(np.int64)
+        self.messages.update(dict(zip(keys, counts.tolist(), strict=True)))
         for key, low, high, end in zip(*found, strict=True):
             self._widen(key, low, high + 1)
             self._note_last(key, LastMessage(high, end))
@@ -136,6 +141,7 @@ class QueueSpans:
 
     def add(self, other: QueueSpans) -> None:
         """The spans of other records too; what queues lack of them does not count."""
+        self.messages.update(other.messages)
         for key, (low, end) in other.of().items():
             self._widen(key, low, end)
         for key, last in other._last.items():

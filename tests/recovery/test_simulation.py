@@ -245,3 +245,16 @@ def test_an_empty_store_starts(tmp_path: Path) -> None:
     assert outcome.starts
     assert (outcome.min_physical_offset, outcome.max_physical_offset) == (-1, 0)
     assert outcome.safe_to_start is True
+
+
+@pytest.mark.parametrize("release", ["5.1.4", "5.3.3"])
+def test_a_wrong_queue_offset_harms_no_more_messages_than_there_are(tmp_path: Path, release: str) -> None:
+    """No CRC covers a queue offset: one of 2^40 made a million million of them reused."""
+    log = filled()
+    log.queue_offsets["T", 0] = 1 << 40
+    log.put("T", b"x", queue_id=0)
+    outcome = start(write(tmp_path, log), release)
+    queue = next(one for one in outcome.queues if one.queue_id == 0)
+    assert 0 < queue.repeated <= 16
+    assert 0 <= queue.hidden <= 16
+    assert queue.repeated_to == (1 << 40) + 1

@@ -19,8 +19,8 @@ QUEUES = (
     Entry(
         "DR-OFFSETS-TWICE",
         E,
-        "{topic}/{queue_id}: the queue offsets {start} to {end} are given to new messages, though messages "
-        "in the log have them",
+        "{topic}/{queue_id}: new messages get queue offsets from {start} on, though messages in the log have "
+        "{count} of them, up to {end}",
         _VERIFY + "; consumers that are ahead skip the new ones",
     ),
     Entry(

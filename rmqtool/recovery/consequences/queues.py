@@ -91,10 +91,8 @@ def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[
         cut = {"count": one.later, "before": one.max_offset, "end": one.max_offset - one.later}
         yield consequence("DR-QUEUE-CUT", path, **facts, **cut, when=" with the start after this one")
     if one.repeated:
-        end = one.max_offset + one.repeated
-        yield consequence(
-            "DR-OFFSETS-TWICE", path, **facts, count=one.repeated, start=one.max_offset, end=end - 1
-        )
+        bounds = {"start": one.max_offset, "end": one.repeated_to - 1}
+        yield consequence("DR-OFFSETS-TWICE", path, **facts, count=one.repeated, **bounds)
     if one.misplaced:
         yield consequence("DR-MISPLACED", path, **facts, count=one.misplaced)
     if one.hidden:
