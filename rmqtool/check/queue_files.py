@@ -310,7 +310,7 @@ class QueueUnits:
     def claim_each(self, slots: Ints) -> None:
         """These slots do; they are kept as runs, of which an ordinary queue has few."""
         if len(slots):
-            slots = np.unique(slots)
+            slots = slots if (slots[1:] > slots[:-1]).all() else np.unique(slots)
             cuts = np.flatnonzero(np.diff(slots) != 1)
             lows, highs = slots[np.append(0, cuts + 1)], slots[np.append(cuts, len(slots) - 1)] + 1
             self._claims.append(np.stack((lows, highs), axis=1))

@@ -34,7 +34,7 @@ from tests.bench.recovering import against_verify
 from tests.bench.salvaging import carving
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time, start_time
-from tests.bench.verifying import against_the_log
+from tests.bench.verifying import against_the_log, damaged_against_whole
 from tests.interop.jars import UnavailableError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         yield from against_plain_crc(log)
         yield from _java(log)
         yield from against_the_log(log)
+        yield damaged_against_whole(log)
         yield against_verify(log)
         yield scan_figure(log)
         size = LOG_BYTES // DUMPED[name]

@@ -6,6 +6,8 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fixtures.derived import write_derived
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.index import IndexCheck, LogRange
@@ -14,10 +16,12 @@ from rmqtool.check.log import RecordCheck
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units
 from rmqtool.check.times import DAY_MS, TimeCheck, times_of
+from rmqtool.check.verify import Verification
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.fields import Check
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.partitions import Partitions
 from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.segment import SegmentScan
@@ -27,12 +31,18 @@ from tests.bench.measure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from rmqtool.check.findings import Finding
     from tests.bench.data import BenchLog
 
 CROSS_TARGET = 1.0
 """CPU time of a cross-check at most, in units of the log pass"""
+
+DAMAGED_TARGET = 2.0
+"""CPU time of `verify` where each queue file has entries of lost records, in that of a whole store"""
+_LOST = 64
+"""records that are lost"""
 
 ROUNDS = 5
 
@@ -59,6 +69,35 @@ def against_the_log(log: BenchLog) -> list[Figure]:
             ("index", "verify: keys against index"),
         )
     ]
+
+
+def damaged_against_whole(log: BenchLog) -> Figure:
+    """CPU seconds of `verify` with some records zeroed over those without; `against_the_log` went before."""
+    whole = min(_verified(log.root) for _ in range(ROUNDS))
+    segment = np.memmap(log.segment, np.uint8, "r+")
+    size = int.from_bytes(segment[:4].tobytes(), "big")
+    records = segment[: log.facts.messages * size].reshape(-1, size)
+    lost = np.arange(1, _LOST) * (len(records) // _LOST)
+    kept = records[lost]
+    records[lost] = 0
+    damaged = min(_verified(log.root, len(lost)) for _ in range(ROUNDS))
+    records[lost] = kept
+    return Figure(
+        f"`verify`, {len(lost)} records lost, {log.name}",
+        "the store without damage",
+        damaged / whole,
+        DAMAGED_TARGET,
+        at_most=True,
+        note=f"{damaged:.2f} s CPU, whole {whole:.2f} s",
+    )
+
+
+def _verified(root: Path, dangling: int = 0) -> float:
+    began = time.process_time()
+    run = Verification(Store.open(root), ReadOptions())
+    codes = [one.code for one in run.findings()]
+    assert codes.count("CQ-DANGLING") == dangling
+    return time.process_time() - began
 
 
 def _round(store: Store) -> dict[str, float]:
@@ -99,7 +138,7 @@ def _round(store: Store) -> dict[str, float]:
         _silent(cross.close())
         for queue in cross.queues.values():
             _silent(check_units(queue, cross.kernels))
-            assert not any(queue.unclaimed(number) for number in range(len(queue.files)))
+            assert all(queue.is_claimed(number) for number in range(len(queue.files)))
         files.close()
         lap("units")
         _silent(index.finish(LogRange(0, store.segments.end_offset), ()))
