@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,12 +27,8 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_MAGIC = re.compile(
-    b"|".join(
-        re.escape(magic.to_bytes(4, "big", signed=True)) for magic in (*MESSAGE_MAGIC_CODES, BLANK_MAGIC_CODE)
-    )
-)
 _BLANK = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+_MAGICS = (*(magic.to_bytes(4, "big", signed=True) for magic in MESSAGE_MAGIC_CODES), _BLANK)
 _STEP = 4 << 20
 _HEAD = 128
 
@@ -84,17 +79,25 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[tuple[int, int | None]]:
         return
     for begin in range(hole.start, hole.end, _STEP):
         window = log.read(begin, min(_STEP + _HEAD, hole.end - begin))
-        for match in _MAGIC.finditer(window):
-            at = match.start() - OFF_MAGIC
+        for magic, at in _magics(window):
             stated = int.from_bytes(window[at + OFF_PHYSICAL_OFFSET : at + OFF_PHYSICAL_OFFSET + 8], "big")
             if not 0 <= at < _STEP or stated != begin + at:
                 continue
-            if match[0] != _BLANK:
+            if magic != _BLANK:
                 yield stated, None
                 continue
             found = under_filler(partial(_behind, log, stated), hole.end - stated, stated)
             if found is not None:
                 yield stated, stated + found[0]
+
+
+def _magics(window: bytes) -> Iterator[tuple[bytes, int]]:
+    """Each magic in a window, and where its record would begin. One search for all of them is slower."""
+    for magic in _MAGICS:
+        at = window.find(magic)
+        while at >= 0:
+            yield magic, at - OFF_MAGIC
+            at = window.find(magic, at + 1)
 
 
 def _behind(log: LogBytes, start: int, position: int, count: int) -> bytes:
