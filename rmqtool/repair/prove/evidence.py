@@ -5,7 +5,8 @@ unit vouches for it; another unit that points at it, another intact record at it
 in its queue that lie on the other side of it in the log, speak against it. So does a queue that misses it
 where it lies, if it is alone in its own. Where nothing does, it is intact. Of queues without plain files
 (batch queues, those in RocksDB) the records themselves tell where a queue offset lies; units of batch queues
-vouch for their records as others do.
+vouch for their records as others do, and speak against them where their neighbours agree: they state their
+queue offsets themselves, and may be what is wrong.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ class Evidence:
 
         So it has in the same queue where the log in front never had room for as many messages as it states.
         """
-        if any(self._neighbour(one, step) is not None for step in (-1, 1)):
+        reach = _STEPS[:63] if one.topic in self._batches else (1,)  # a batch takes several queue offsets
+        if any(self._neighbour(one, way * step) is not None for step in reach for way in (-1, 1)):
             return False
         now = record_at(self.result, one.physical_offset, self.kernels, self.access)
         if now is None or (now.size, now.body) != (one.size, one.body):
@@ -219,17 +221,17 @@ class Evidence:
     @cached_property
     def _pointing(self) -> dict[int, list[Slot]]:
         """Units of the source that point at changed records with their size, by physical offset."""
-        sizes = {one.physical_offset: one.size for one in self.changed}
-        wanted = np.array(sorted(sizes), np.int64)
+        changed = {one.physical_offset: one for one in self.changed}
+        wanted = np.array(sorted(changed), np.int64)
         found: dict[int, list[Slot]] = {}
         kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
         for queue in (one for kind in kinds for one in self.source.queues(kind)):
             for file in queue.files:
                 if queue.topic is None or queue.queue_id is None or file.base_offset is None:
                     continue
-                for slot, place, size in _units_at(file, wanted):
-                    if sizes[place] == size:
-                        key = queue.topic, queue.queue_id, slot
+                for slot, place, size, sure in _units_at(file, wanted):
+                    key, one = (queue.topic, queue.queue_id, slot), changed[place]
+                    if size == one.size and (sure or key == _slot(one)):
                         found.setdefault(place, []).append(key)
         return found
 
@@ -242,8 +244,11 @@ def _slot(one: Record) -> Slot:
     return one.topic, one.queue_id, one.queue_offset
 
 
-def _units_at(file: StoreFile, wanted: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """(slot, physical offset, size) of the units of a file that point at one of the offsets."""
+def _units_at(file: StoreFile, wanted: np.ndarray) -> Iterator[tuple[int, int, int, bool]]:
+    """(slot, physical offset, size, whether the slot is sure) of units that point at one of the offsets.
+
+    The slot of a unit that states it is sure where it continues that of a unit beside it.
+    """
     layout = BATCH_UNIT if file.kind is FileKind.BATCHCONSUMEQUEUE else UNIT
     step = _PART // layout.itemsize * layout.itemsize
     try:
@@ -251,10 +256,15 @@ def _units_at(file: StoreFile, wanted: np.ndarray) -> Iterator[tuple[int, int, i
             for start in range(0, file.size, step):
                 raw = source.window(start, min(step, file.size - start)).tobytes()
                 units = np.frombuffer(raw[: len(raw) // layout.itemsize * layout.itemsize], layout)
+                first, sure = ((file.base_offset or 0) + start) // layout.itemsize, np.ones(len(units), bool)
+                slots = first + np.arange(len(units))
+                if layout is BATCH_UNIT:
+                    slots = units["base_offset"].astype(np.int64)
+                    follows = slots[1:] == slots[:-1] + units["batch_size"][:-1]
+                    sure = np.append(follows, False) | np.append(False, follows)
                 for number in np.flatnonzero(np.isin(units["physical_offset"], wanted)).tolist():
-                    unit, slot = units[number], ((file.base_offset or 0) + start) // layout.itemsize + number
-                    if layout is BATCH_UNIT:
-                        slot = int(unit["base_offset"])
-                    yield slot, int(unit["physical_offset"]), int(unit["size"])
+                    unit = units[number]
+                    place, size = int(unit["physical_offset"]), int(unit["size"])
+                    yield int(slots[number]), place, size, bool(sure[number])
     except RmqtoolError:
         return  # what cannot be read vouches for nothing; verify tells of it

@@ -332,6 +332,21 @@ def test_the_unit_of_a_batch_queue_tells_whether_its_record_lies(tmp_path: Path,
     assert refused(Store.open(made.root), [write(path, at + 20, true)]) == ([] if right else [one.offset])
 
 
+@pytest.mark.parametrize("number", [0, 6, 11])
+def test_a_damaged_unit_of_a_batch_queue_says_nothing_against_its_record(tmp_path: Path, number: int) -> None:
+    """It states its queue offset itself, and that may be what is wrong."""
+    made = HandmadeStore()
+    for at in range(12):
+        made.put_batch("Batches", [b"one", b"body %d" % at])
+    made.write(tmp_path / "store")
+    one = made.stored[number]
+    wrong = (one.queue_offset ^ 1 << 8).to_bytes(8, "big")
+    units, position = one.unit or ("", 0)
+    made.patch(units, position + 28, wrong)
+    path, place = made.segment(one.offset)
+    assert refused(Store.open(made.root), [write(path, place + 20, wrong)]) == [one.offset]
+
+
 def refused(store: Store, edits: list[Edit]) -> list[int]:
     """Physical offsets of the intact records that a plan moves."""
     comparison = Comparison(store, store_with(store, edits), edits, kernels_python, Access("pread"))
