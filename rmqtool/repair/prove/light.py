@@ -90,25 +90,26 @@ class LightOrder:
         It leads to an intact record, which the result has too, and stands where that record states. Of very
         many such entries some are looked at, in all parts of the file.
         """
-        changed, places = [np.empty(0, UNIT)], [np.empty(0, np.int64)]
+        kept, count, step = np.empty((0, 3), np.int64), 0, 1
         for at, was, then in _pairs(file, now):
             same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
             found = np.flatnonzero(self._leads(was) & ~same)
-            changed.append(was[found])
-            places.append(at // UNIT.itemsize + found)
-        units, numbers = np.concatenate(changed), np.concatenate(places)
-        if not len(units):
+            numbers = at // UNIT.itemsize + found
+            rows = np.stack((numbers, was["physical_offset"][found], was["size"][found]), axis=1)
+            kept = np.concatenate([kept, rows[-count % step :: step]])
+            count += len(found)
+            while len(kept) > _MOST:
+                kept, step = kept[::2], 2 * step
+        if not count:
             return False
-        some = np.unique(np.linspace(0, len(units) - 1, min(len(units), _MOST)).astype(np.int64))
         with closing(OpenFiles(self.access)) as files:
             queue = _queue_of(self.source, file, files)
             if queue is None:
                 return False
-            slots = queue.first_slot(_number(queue, file)) + numbers[some]
-            records = RecordsAt(self.source.segments, files)
+            begin, records = queue.first_slot(_number(queue, file)), RecordsAt(self.source.segments, files)
             return any(
-                self._is_right(queue, slot, offset, size, records, kernels)
-                for slot, (offset, size, *_) in zip(slots.tolist(), units[some].tolist(), strict=True)
+                self._is_right(queue, begin + number, offset, size, records, kernels)
+                for number, offset, size in kept.tolist()
             )
 
     def _is_right(
