@@ -254,6 +254,8 @@ def _unknown(store: Store) -> list[StoreFile | StoreDirectory]:
 def _unknown_row(one: StoreFile | StoreDirectory) -> Row:
     if isinstance(one, StoreDirectory):
         note = f"directory with {one.entries} entries"
+        if one.foreign:
+            note = "directory out of the store, not listed"
         return {"type": "unknown", "path": f"{escape_name(one.path)}/", "size": None, "note": note}
     return {"type": "unknown", "path": one.display_path, "size": one.size, "note": one.note}
 

@@ -269,7 +269,10 @@ TOP_DIRECTORIES: Final = frozenset(_ROLES)
 
 
 def is_looked_into(directory: tuple[str, ...]) -> bool:
-    """Whether a broker looks for files in the directory with these path components, or below it."""
+    """Whether a broker looks for files in the directory with these path components, or below it.
+
+    What lies right in a directory of the store root counts, whatever its name.
+    """
     top, below = directory[0], directory[1:]
     if top == "compaction" and below:
         return below[0] in _COMPACTION and (len(below) < 3 or role_of(directory).numbered is not None)

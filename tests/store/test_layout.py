@@ -14,7 +14,7 @@ import fixtures
 from rmqtool.errors import NotAStoreError, UsageError
 from rmqtool.store.config import StoreConfig, load_broker_conf
 from rmqtool.store.layout import FileKind, Store, StoreForm
-from tests.helpers import ROOT
+from tests.helpers import ROOT, rmq
 
 SEGMENT = "00000000000000000000"
 
@@ -451,6 +451,15 @@ def test_a_directory_on_another_disk_is_followed_as_far_as_a_broker_looks(tmp_pa
     (root / name).rename(tmp_path / "disk")
     (root / name).symlink_to(tmp_path / "disk")
     assert {one.path for one in Store.open(root).files} == set(files)
+
+
+def test_info_does_not_call_a_directory_empty_that_is_not_listed(golden, tmp_path):
+    root = tmp_path / "store"
+    shutil.copytree(golden("v533-basic").path, root)
+    (tmp_path / "disk" / "inner").mkdir(parents=True)
+    (root / "odd").symlink_to(tmp_path / "disk")
+    notes = [row["note"] for row in rmq("info", root, "--format", "ndjson").rows if row.get("path") == "odd/"]
+    assert notes == ["directory out of the store, not listed"]
 
 
 def test_a_commitlog_root_behind_a_link_out_of_the_store_is_listed(golden, tmp_path):
