@@ -69,7 +69,7 @@ class Ranges:
             return found
         if self._columns is None:
             self._extend(len(self._ranges) - 1)
-            bounds = [(one.start, min(one.end, _LONG_MAX)) for one in self._ranges]
+            bounds = [(min(one.start, _LONG_MAX), min(one.end, _LONG_MAX)) for one in self._ranges]
             self._columns = *np.array(bounds, np.int64).T, np.array(self._wider, np.int64)
         starts, ends, wider = self._columns
         found[:] = np.searchsorted(starts, offsets, side="right") - 1

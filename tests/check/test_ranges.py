@@ -65,3 +65,11 @@ def test_a_range_that_explains_nothing_hides_none_around_it() -> None:
     ]
     reported = [one.caused_by for one in causes.with_causes(passed)]
     assert reported == [None, None, "CL-MAGIC", None, "CQ-SIZE", "CQ-SIZE"]
+
+
+def test_a_range_behind_every_offset() -> None:
+    """The name of a file may be so large that what is in it lies beyond a long."""
+    ranges = Ranges()
+    ranges.add(10, 20, "CL-MAGIC")
+    ranges.add(2**63 + 5, 2**63 + 9, "CL-MAGIC")
+    assert ranges.find(np.array([15, 30, 2**63 - 1])).tolist() == [0, -1, -1]
