@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 JAVA = 17
 """the oldest Java that Spark 4 runs on"""
-_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?")
+_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?", re.ASCII)
 ATTEMPTS = 4
 """times that a task is tried before its part is given up"""
 

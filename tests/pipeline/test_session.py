@@ -11,7 +11,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from rmqtool.pipeline.session import (
     _end_launched,
     _environment,
     check_java,
+    is_local,
     make_session,
     one_session,
     with_retries,
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def test_local_masters_try_again(master: str, made: str) -> None:
     assert with_retries(master) == made
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,1]", "local[2 , 1]"])
+def test_what_spark_takes_for_local_is_local(master: str) -> None:
+    assert is_local(cast("SparkSession", SimpleNamespace(sparkContext=SimpleNamespace(master=master))))
 
 
 @pytest.mark.parametrize("master", ["local[x]", "local[", "local[2", "localhost", "local[-1]", "local[2,x]"])
