@@ -105,6 +105,9 @@ class UnitCheck:
                     else:
                         yield from _finding_of(run, queue)
                         run = _Run(facts, slot, slot, *place)
+                else:
+                    yield from _finding_of(run, queue)
+                    run = None
                 if beside is not None:
                     yield from _finding_of(_Run(beside, slot, slot, *place), queue)
         yield from _finding_of(run, queue)

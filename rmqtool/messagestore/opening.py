@@ -151,7 +151,7 @@ def start_store(
     store = held_store(store, places.at)
     version = release or _release_of(store)
     if not is_known(version):
-        _LOG.warning("release %s is not known here, the last that is is %s", version, RELEASES[-1])
+        _LOG.warning("release %s is not known, the newest known is %s", version, RELEASES[-1])
     foreseen = refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root), at=places.at))
     recovered = foreseen is not None and foreseen.leaves_files  # most starts: nothing is read twice

@@ -128,5 +128,5 @@ def test_a_release_that_is_not_known_is_said(
 ) -> None:
     open_small(tmp_path / "store", release).close()
     assert [one.getMessage() for one in caplog.records] == [
-        f"release {release} is not known here, the last that is is 5.3.3"
+        f"release {release} is not known, the newest known is 5.3.3"
     ]
