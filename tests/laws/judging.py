@@ -303,8 +303,8 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
     open_questions = summary.get("undecided", ())
     if open_questions and done.exit_code == 0:
         asked.breaks("keep-said", f"exit 0, and two records are not decided: {open_questions[0]}")
-    besides = unproven(made, said) | undecided(made, open_questions) | in_database(made)
-    if wrong := kept(target, made, dispatched=not in_rocksdb(made), besides=besides):
+    besides, doubted = unproven(made, said) | in_database(made), undecided(open_questions)
+    if wrong := kept(target, made, dispatched=not in_rocksdb(made), besides=besides, doubted=doubted):
         lost = summary.get("lost", {}).get("messages")
         text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"
         asked.breaks("keep-intact", text)

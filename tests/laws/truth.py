@@ -145,19 +145,26 @@ def unproven(made: Compound, said: Collection[Mapping[str, Any]]) -> set[Key]:
     }
 
 
-def undecided(made: Compound, said: Collection[Mapping[str, Any]]) -> set[Key]:
-    """Places of records of which `recover` said that one or the other may be wrong: rows of `undecided`."""
-    offsets = {offset for row in said for offset in row["physical_offsets"]}
-    return {key for key, one in healthy_entries(made).items() if one.offset in offsets}
+def undecided(said: Collection[Mapping[str, Any]]) -> set[int]:
+    """Physical offsets of records of which `recover` said that one or the other may be wrong."""
+    return {offset for row in said for offset in row["physical_offsets"]}
 
 
-def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collection[Key] = ()) -> list[str]:
+def kept(
+    root: Path,
+    made: Compound,
+    *,
+    dispatched: bool = True,
+    besides: Collection[Key] = (),
+    doubted: Collection[int] = (),
+) -> list[str]:
     """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place.
 
     Served in each queue that had them: their own, plain or of batches, and light ones. Unless `dispatched`,
     units may be missing behind the last record that has one, and those of delayed messages need no time of
     delivery: recovery of 4.9.2 to 4.9.8 makes them without. What lies where recovery of a queue has ended, or
     behind, is no unit then, whatever it is: dispatching writes there. besides: places that nobody asks for.
+    doubted: records that may have another place.
     """
     here, now = strict.carve(root), strict.entries(root)
     if not dispatched:
@@ -166,7 +173,8 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collec
     queued = {
         key: one
         for key, one in healthy_entries(made).items()
-        if one.offset in made.intact and made.intact[one.offset].size == one.size and key not in besides
+        if one.offset in made.intact and made.intact[one.offset].size == one.size
+        if key not in besides and one.offset not in doubted
     }
     if not dispatched:
         for key, one in queued.items():
@@ -178,7 +186,7 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collec
     wrong = [
         f"record {at} {one.slot} is gone"
         for at, one in made.intact.items()
-        if at not in here or here[at].raw != one.raw
+        if at not in here or (here[at].raw != one.raw and at not in doubted)
     ]
     return wrong + [
         f"unit of {one.offset} {key} is {now.get(key)}, was {one}"
