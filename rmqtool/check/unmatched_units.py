@@ -169,13 +169,14 @@ class UnitCheck:
     def _judge_batch(self, queue: QueueUnits, unit: Any, record: Found) -> dict[str, Any]:
         if (record.topic, record.queue_id) != (queue.topic, queue.queue_id):
             return {"code": "BCQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
-        base = java_parse_int(record.properties.get(INNER_BASE, ""), 64)
-        count = java_parse_int(record.properties.get(INNER_NUM, ""), 16)
+        properties = record.properties
+        base = java_parse_int(properties.get(INNER_BASE, ""), 64)
+        count = java_parse_int(properties.get(INNER_NUM, ""), 16)
         if base is None or count is None:
             base, count = record.queue_offset, 1
         wanted = {
             "size": record.size,
-            "tags_code": tags_hash(record.properties.get("TAGS")),
+            "tags_code": tags_hash(properties.get("TAGS")),
             "store_timestamp": record.store_timestamp,
             "base_offset": base,
             "batch_size": count,

@@ -184,10 +184,7 @@ class MappedPulls:
                 ),
             )
             return answer  # noqa: TRY300 - the whole body may raise
-        except (
-            TypeError,
-            error,
-        ):  # arguments of other types, which are named where more than a look is taken
+        except (TypeError, error):  # of other types: what takes more than a look names the argument
             return None
 
     def _together(self, address: int, many: int, high: int) -> tuple[list[memoryview], int] | None:

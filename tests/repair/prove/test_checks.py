@@ -294,15 +294,21 @@ def test_nor_is_it_where_something_else_takes_its_place(tmp_path: Path) -> None:
     assert refused(store, edits) == [alone.offset]
 
 
+def batches(tmp_path: Path) -> HandmadeStore:
+    """Twelve batches of two in a batch queue, written."""
+    made = HandmadeStore()
+    for number in range(12):
+        made.put_batch("Batches", [b"one", b"body %d" % number])
+    made.write(tmp_path / "store")
+    return made
+
+
 @pytest.mark.parametrize("right", [False, True])
 def test_records_of_a_batch_queue_tell_by_themselves_which_of_them_lies(
     tmp_path: Path, *, right: bool
 ) -> None:
     """Seed 47120: it is alone in a topic of a flipped letter; or the plan is what flips it."""
-    made = HandmadeStore()
-    for number in range(12):
-        made.put_batch("Batches", [b"one", b"body %d" % number])
-    made.write(tmp_path / "store")
+    made = batches(tmp_path)
     one = made.stored[6]
     path, at = made.segment(one.offset)
     place = at + made.read(path, at, one.size).index(b"Batches")
@@ -319,10 +325,7 @@ def test_records_of_a_batch_queue_tell_by_themselves_which_of_them_lies(
 @pytest.mark.parametrize("right", [False, True])
 def test_the_unit_of_a_batch_queue_tells_whether_its_record_lies(tmp_path: Path, *, right: bool) -> None:
     """The queue offset that it states is inside of the batch in front of it: no other record states that."""
-    made = HandmadeStore()
-    for number in range(12):
-        made.put_batch("Batches", [b"one", b"body %d" % number])
-    made.write(tmp_path / "store")
+    made = batches(tmp_path)
     one = made.stored[6]
     path, at = made.segment(one.offset)
     wrong, true = (one.queue_offset - 1).to_bytes(8, "big"), one.queue_offset.to_bytes(8, "big")
@@ -335,10 +338,7 @@ def test_the_unit_of_a_batch_queue_tells_whether_its_record_lies(tmp_path: Path,
 @pytest.mark.parametrize("number", [0, 6, 11])
 def test_a_damaged_unit_of_a_batch_queue_says_nothing_against_its_record(tmp_path: Path, number: int) -> None:
     """It states its queue offset itself, and that may be what is wrong."""
-    made = HandmadeStore()
-    for at in range(12):
-        made.put_batch("Batches", [b"one", b"body %d" % at])
-    made.write(tmp_path / "store")
+    made = batches(tmp_path)
     one = made.stored[number]
     wrong = (one.queue_offset ^ 1 << 8).to_bytes(8, "big")
     units, position = one.unit or ("", 0)
