@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -23,7 +23,6 @@ from rmqtool.scan.fields import Field
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.cut import TruncatedSource
 from rmqtool.store.patched import ZeroFilledSource
-from rmqtool.store.segments import Segment, SegmentSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 _FIXED = offset_of(HEADERS[False, False], "body_length")
 """bytes"""
-_START = attrgetter("start")
+_START, _END = attrgetter("start"), attrgetter("end")
 _OVERWRITTEN = 4
 """so many bytes at the end of a record, most of them other ones, were written over"""
 
@@ -81,16 +80,26 @@ class DonorRange:
         return self.hole.before == self.hole.start
 
 
+@dataclass(frozen=True, slots=True)
+class DonorPart:
+    """Physical offsets [start, end) that a file may give; base: that of its first byte."""
+
+    file: StoreFile
+    base: int
+    start: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Donor:
-    """Segments of another store, or copies of some of this one.
+    """Segments of another store, copies of some of this one, or parts of them.
 
     name: to show, that of the file when None. work: directory for what they give, where their files change
     before all of it is read.
     """
 
     name: str | None
-    segments: SegmentSet
+    parts: Sequence[DonorPart]
     work: str | None = None
 
     def content(self, file: StoreFile, position: int, size: int) -> FromDonor | FromFile:
@@ -107,12 +116,14 @@ class Donor:
 
 def of_store(store: Store) -> Donor:
     """A replica."""
-    return Donor(str(store.given), store.segments)
+    return Donor(
+        str(store.given), [DonorPart(one.file, one.base, one.base, one.end) for one in store.segments]
+    )
 
 
 def of_copies(copies: Iterable[tuple[StoreFile, int]], work: str | None) -> Donor:
     """Files in the log's directories whose records state that they begin at a base. work: as in `Donor`."""
-    return Donor(None, SegmentSet(Segment(file, base, file.size) for file, base in copies), work)
+    return Donor(None, [DonorPart(file, base, base, base + file.size) for file, base in copies], work)
 
 
 @dataclass(frozen=True)
@@ -137,14 +148,16 @@ class Donors:
             if start in left:
                 left[start] = _without(left[start], some)
         for donor in self.donors:
-            for segment in donor.segments:
-                low, high = (bisect_left(holes, at, key=_START) for at in (segment.base, segment.end))
-                wanting = [one for one in holes[low:high] if left[one.start]]
+            for part in donor.parts:
+                low = bisect_right(holes, part.start, key=_END)
+                wanting = [
+                    one for one in holes[low : bisect_left(holes, part.end, key=_START)] if left[one.start]
+                ]
                 if not wanting:
                     continue
-                with ZeroFilledSource(segment.open(self.mode)) as source:
+                with ZeroFilledSource(part.file.open(self.mode)) as source:
                     for hole in wanting:
-                        more = self._of(donor, segment, source, hole, left[hole.start], log)
+                        more = self._of(donor, part, source, hole, left[hole.start], log)
                         left[hole.start] = _without(left[hole.start], more)
                         found += more
         return sorted(found, key=_START)
@@ -152,17 +165,23 @@ class Donors:
     def _of(
         self,
         donor: Donor,
-        segment: Segment,
+        part: DonorPart,
         source: ZeroFilledSource,
         hole: Hole,
         left: Iterable[tuple[int, int]],
         log: LogBytes,
     ) -> list[DonorRange]:
         """left: ranges of the hole that nobody has given yet."""
-        if not self._same_writes(source, segment, hole, log):
+        if not self._same_writes(source, part, hole, log):
             return []
-        base = segment.base
-        found = [one for begin, end in left for one in self._valid(source, segment, begin - base, end - base)]
+        base = part.base
+        there = [(max(begin, part.start), min(end, part.end)) for begin, end in left]
+        found = [
+            one
+            for begin, end in there
+            if begin < end
+            for one in self._valid(source, base, begin - base, end - base)
+        ]
         if hole.before == hole.start:  # a record
             found = [
                 (begin, end, count)
@@ -170,35 +189,33 @@ class Donors:
                 if end - begin == hole.length
                 and _is_better(source.window(begin, end - begin).tobytes(), base + begin, log)
             ]
-        name = donor.name or segment.file.display_path
+        name = donor.name or part.file.display_path
         shift = base - hole.placed.base
         return [
-            DonorRange(
-                hole, Patch(begin + shift, donor.content(segment.file, begin, end - begin)), count, name
-            )
+            DonorRange(hole, Patch(begin + shift, donor.content(part.file, begin, end - begin)), count, name)
             for begin, end, count in found
         ]
 
     @staticmethod
-    def _same_writes(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
+    def _same_writes(source: ZeroFilledSource, part: DonorPart, hole: Hole, log: LogBytes) -> bool:
         """Whether the donor has the same record in front of the hole, behind it, or where it begins.
 
         The fixed fields tell, with the CRC of the body and the store time; what follows may be torn.
         """
-        if hole.before is None or hole.before < segment.base:
+        if hole.before is None or hole.before < part.start:
             return True
         places = [(hole.before, hole.start), (hole.start, hole.end)]
         if hole.behind is not None:
-            places.append((hole.end, min(segment.end, hole.placed.end)))
+            places.append((hole.end, min(part.end, hole.placed.end)))
         for place, end in places:
             length = max(min(end - place, _FIXED), 0)
-            theirs = source.window(place - segment.base, length).tobytes()
+            theirs = source.window(place - part.base, length).tobytes()
             if any(theirs) and theirs == log.read(place, length):
                 return True
         return False
 
     def _valid(
-        self, source: ZeroFilledSource, segment: Segment, start: int, stop: int
+        self, source: ZeroFilledSource, base: int, start: int, stop: int
     ) -> Iterator[tuple[int, int, int]]:
         """Where records that are right follow each other, from `start` up to `stop`: begin, end, how many.
 
@@ -207,7 +224,7 @@ class Donors:
         begin = end = start
         count = 0
         within = TruncatedSource(source, stop)  # or each hole would cost the rest of the segment
-        for event in SegmentScan(within, segment.base, start=start, kernels=self.kernels):
+        for event in SegmentScan(within, base, start=start, kernels=self.kernels):
             if isinstance(event, Blank) and event.position == end == stop - event.stored_length:
                 end, count = stop, max(count, 1)
             if not isinstance(event, Records):

@@ -14,14 +14,15 @@ import numpy as np
 from rmqtool.check.ranges import Ranges
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
 from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
-from rmqtool.repair.keep.donor import Donors, of_copies, of_store
+from rmqtool.repair.keep.donor import Donor, Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.hole_layout import allocate, layouts_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
-from rmqtool.repair.keep.model import Frame, Hole, Trust
+from rmqtool.repair.keep.misdirected import misdirected
+from rmqtool.repair.keep.model import UNUSED, Frame, Hole, Trust
 from rmqtool.repair.keep.order import SHORT, disown_for_room, order_of, scattered_runs, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
@@ -31,7 +32,6 @@ from rmqtool.repair.keep.stale import cut_stale, is_stale, loosen
 from rmqtool.repair.keep.survey import Surveyor
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.repair.keep.unlisted import Unlisted
-from rmqtool.scan.events import TailContent
 from rmqtool.scan.multi import takes_number
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _STEP = 4 << 20
-_UNUSED = f"tail-{TailContent.ZERO.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,26 +328,23 @@ class LogRepair:
         return self._survey_of(segments), donated_ranges
 
     def _donated(self, survey: Survey) -> list[DonorRange]:
-        """What replicas have, then what copies of segments have: these are of this log, also at its end."""
-        copies = self.placing.copies
-        if not self.donors and not copies:
-            return []
+        """What replicas have, then what other places of the log have: these are of it, also at its end."""
         records, holes = _maybe_torn(survey), _joined(survey.holes)
         wanting = self._wanting(holes) if self.donors else []
         replicas = Donors([of_store(one) for one in self.donors], self.kernels, self.mode)
-        stay, bases = {placed.path for placed in self.placing.segments}, {base for _, base in copies}
-        of_log = Donors(
-            [
-                of_copies((one for one in copies if one[0].path not in stay), None),
-                of_copies((one for one in copies if one[0].path in stay), self.work),
-            ],
-            self.kernels,
-            self.mode,
-        )
+        copies, stay = self.placing.copies, {placed.path for placed in self.placing.segments}
         with LogBytes(survey.segments, self.mode) as log:
+            of_log = Donors(
+                [
+                    of_copies((one for one in copies if one[0].path not in stay), None),
+                    of_copies((one for one in copies if one[0].path in stay), self.work),
+                    Donor(None, [*misdirected(holes, log)], self.work),
+                ],
+                self.kernels,
+                self.mode,
+            )
             found = replicas.donated_ranges(_by_start(wanting, records), log)
-            copied = [one for one in _by_start(holes, records) if one.placed.base in bases]
-            found += of_log.donated_ranges(copied, log, found)
+            found += of_log.donated_ranges(_by_start(holes, records), log, found)
         torn, begins = {one.start for one in survey.torn}, {(one.donor, one.start) for one in found}
         return [
             one
@@ -365,7 +361,7 @@ class LogRepair:
         return [
             hole
             for number, hole in enumerate(holes)
-            if hole.behind is not None or hole.reasons != {_UNUSED} or number in pointed
+            if hole.behind is not None or hole.reasons != {UNUSED} or number in pointed
         ]
 
     @staticmethod

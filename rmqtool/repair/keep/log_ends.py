@@ -1,4 +1,4 @@
-"""Segments at both ends of the log whose records only a replica has.
+"""Segments at both ends of the log without a record at its place, which a replica or their own file still has.
 
 That the log was longer tell files with their names, without records of their own, and behind its end, where
 a broker makes files ahead, entries that lead there. A first segment after which no file is named has expired.
@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rmqtool.repair.keep.donor import Donor, Donors
 from rmqtool.repair.keep.frames import frames_by_unit
+from rmqtool.repair.keep.logbytes import LogBytes
+from rmqtool.repair.keep.misdirected import misdirected
 from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import PlacedSegment, holds_own_records
 from rmqtool.store.names import file_name
@@ -23,13 +26,16 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
+_WITH_DATA = ("no-records", "copied-segment")
+"""reasons of `Placing.strays` that hold something"""
 
-def with_replicated_ends(
+
+def with_ends(
     store: Store, placing: Placing, donors: Sequence[Store], kernels: Kernels, mode: OpenMode
 ) -> Placing:
     """The log with these segments, up to the last one on each side that a file is named after."""
     named = placing.beyond
-    if not donors or not named:
+    if not named:
         return placing
     size, first, last = placing.size, placing.segments[0].base, placing.segments[-1].base
     held: dict[int, list[StoreFile]] = {}
@@ -37,11 +43,19 @@ def with_replicated_ends(
         for segment in donor.segments:
             held.setdefault(segment.base, []).append(segment.file)
 
+    with_data = {file for file, why in placing.strays if why in _WITH_DATA}
+    own = {
+        base
+        for base, file in named.items()
+        if file in with_data and _holds_misdirected(_placed(base, size, file), kernels, mode)
+    }
+
     def reached(base: int, step: int) -> list[PlacedSegment]:
-        """Neighbours of the log that replicas hold, up to the last one that a file is named after."""
+        """Neighbours of the log with records, up to the last one that a file is named after."""
         found: list[int] = []
         for one in range(base + step, max(named) + 1 if step > 0 else min(named) - 1, step):
-            if not any(holds_own_records(file, size, kernels, mode) for file in held.get(one, ())):
+            there = (holds_own_records(file, size, kernels, mode) for file in held.get(one, ()))
+            if one not in own and not any(there):
                 break
             found.append(one)
         while found and found[-1] not in named:
@@ -50,7 +64,8 @@ def with_replicated_ends(
 
     front, behind = reached(first, -size), reached(last, size)
     pointed = frames_by_unit(store, [Hole(one, one.base, one.end) for one in behind])
-    behind = behind[: max(pointed, default=-1) + 1]
+    while behind and len(behind) - 1 not in pointed and behind[-1].base not in own:
+        behind.pop()
     files = {named.get(one.base) for one in (*front, *behind)}
     return replace(
         placing,
@@ -64,3 +79,11 @@ def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
     path = f"commitlog/{file_name(base)}" if file is None else file.path
     below = file if file is not None and file.size else None
     return PlacedSegment(base, size, path, below, foreign=below is not None)
+
+
+def _holds_misdirected(placed: PlacedSegment, kernels: Kernels, mode: OpenMode) -> bool:
+    """Whether whole records lie elsewhere in the file of a segment that state places of this segment."""
+    hole = Hole(placed, placed.base, placed.end)
+    with LogBytes([placed], mode) as log:
+        parts = [*misdirected([hole], log)]
+        return bool(Donors([Donor(None, parts)], kernels, mode).donated_ranges([hole], log))

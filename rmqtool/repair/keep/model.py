@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from rmqtool.scan.events import TailContent
 from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 QueueKey = tuple[str, int]
 """topic and queue number"""
+
+UNUSED = f"tail-{TailContent.ZERO.value}"
+"""reason of a hole that is the unused rest of the last segment"""
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.behind import front_of_log
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
-from rmqtool.repair.keep.log_ends import with_replicated_ends
+from rmqtool.repair.keep.log_ends import with_ends
 from rmqtool.repair.keep.placing import place_segments
 from rmqtool.repair.keep.refusals import blocking_edits, refusal_edits
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants_files
@@ -115,7 +115,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         shown = escape_name(str(store.given))
         raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
     donors = [Store.open(one) for one in options.donors]
-    placing = with_replicated_ends(store, placing, donors, kernels, options.access)
+    placing = with_ends(store, placing, donors, kernels, options.access)
     rules = rules_of(store, options.release)
     log_repair = LogRepair(
         store,

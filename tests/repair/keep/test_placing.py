@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEGMENT = 4096
+UNALIGNED = bytes(100)
+"""in front of records, which are then no copy of a segment"""
 
 
 def filled(segments: int, more: int = 0) -> HandmadeStore:
@@ -311,6 +313,19 @@ def test_a_log_of_which_no_file_has_a_number_for_its_name_is_named_right(tmp_pat
     assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
 
 
+def test_a_file_of_another_length_gives_all_that_it_has(tmp_path: Path) -> None:
+    """Two segments in one: only the first of them was asked for."""
+    made = filled(4, more=3)
+    made.write(tmp_path / "store")
+    log = tmp_path / "store/commitlog"
+    files = [log / f"{number * SEGMENT:020d}" for number in (1, 2)]
+    (log / "both").write_bytes(b"".join(file.read_bytes() for file in files))
+    files[1].write_bytes(bytes(SEGMENT))
+    done = rmq("recover", tmp_path / "store", "--output", tmp_path / "out", "--apply", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["summary"]["checked"]["remains"]) == (0, [])
+    assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
+
+
 @pytest.mark.parametrize("needed", [True, False])
 def test_records_that_only_a_file_of_another_length_has_are_reported(needed: bool, tmp_path: Path) -> None:
     """A plan said that every intact record is in the result, and took away the only file that had some."""
@@ -318,7 +333,7 @@ def test_records_that_only_a_file_of_another_length_has_are_reported(needed: boo
     made.write(tmp_path / "store")
     log = tmp_path / "store/commitlog"
     files = [log / f"{number * SEGMENT:020d}" for number in (1, 2)]
-    (log / "both").write_bytes(b"".join(file.read_bytes() for file in files))
+    (log / "both").write_bytes(UNALIGNED + b"".join(file.read_bytes() for file in files))
     if needed:
         files[1].write_bytes(bytes(SEGMENT))
     done = rmq("recover", tmp_path / "store", "--output", tmp_path / "out", "--apply", "--json")
@@ -340,7 +355,7 @@ def test_a_file_with_more_of_them_is_not_looked_at_to_its_end(
     made.write(tmp_path / "store")
     log = tmp_path / "store/commitlog"
     files = [log / f"{number * SEGMENT:020d}" for number in (1, 2)]
-    (log / "both").write_bytes(b"".join(file.read_bytes() for file in files))
+    (log / "both").write_bytes(UNALIGNED + b"".join(file.read_bytes() for file in files))
     files[1].write_bytes(bytes(SEGMENT))
     done = rmq("recover", tmp_path / "store", "--json")
     (remains,) = json.loads(done.stdout)["summary"]["checked"]["remains"]
