@@ -1,4 +1,4 @@
-"""Segments at both ends of the log without a record at its place, which a replica or their own file still has.
+"""Segments at both ends of the log without a record at its place, which a replica or their file still has.
 
 That the log was longer tell files with their names, without records of their own, and behind its end, where
 a broker makes files ahead, entries that lead there. A first segment after which no file is named has expired.
