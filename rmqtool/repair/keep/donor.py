@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right
-from collections import deque
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from operator import attrgetter
+from itertools import pairwise
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -143,23 +142,22 @@ class Donors:
         given: what others have for them, by start.
         """
         found: list[DonorRange] = []
-        left = {one.start: [(one.start, one.end)] for one in holes}
-        for start, some in groupby(given, key=lambda one: one.hole.start):
-            if start in left:
-                left[start] = _without(left[start], some)
+        left = {one.start: _Left(one) for one in holes}
+        for one in given:
+            if one.hole.start in left:
+                left[one.hole.start].take(one)
         for donor in self.donors:
             for part in donor.parts:
                 low = bisect_right(holes, part.start, key=_END)
-                wanting = [
-                    one for one in holes[low : bisect_left(holes, part.end, key=_START)] if left[one.start]
-                ]
-                if not wanting:
+                reached = holes[low : bisect_left(holes, part.end, key=_START)]
+                wanting = [(one, left[one.start].within(part)) for one in reached]
+                if not any(ranges for _, ranges in wanting):
                     continue
                 with ZeroFilledSource(part.file.open(self.mode)) as source:
-                    for hole in wanting:
-                        more = self._of(donor, part, source, hole, left[hole.start], log)
-                        left[hole.start] = _without(left[hole.start], more)
-                        found += more
+                    for hole, ranges in wanting:
+                        for more in self._of(donor, part, source, hole, ranges, log) if ranges else ():
+                            left[hole.start].take(more)
+                            found.append(more)
         return sorted(found, key=_START)
 
     def _of(
@@ -168,20 +166,14 @@ class Donors:
         part: DonorPart,
         source: ZeroFilledSource,
         hole: Hole,
-        left: Iterable[tuple[int, int]],
+        ranges: Iterable[tuple[int, int]],
         log: LogBytes,
     ) -> list[DonorRange]:
-        """left: ranges of the hole that nobody has given yet."""
+        """ranges: of the hole, inside of the part."""
         if not self._same_writes(source, part, hole, log):
             return []
         base = part.base
-        there = [(max(begin, part.start), min(end, part.end)) for begin, end in left]
-        found = [
-            one
-            for begin, end in there
-            if begin < end
-            for one in self._valid(source, base, begin - base, end - base)
-        ]
+        found = [one for begin, end in ranges for one in self._valid(source, base, begin - base, end - base)]
         if hole.before == hole.start:  # a record
             found = [
                 (begin, end, count)
@@ -244,17 +236,27 @@ class Donors:
             yield begin, end, count
 
 
-def _without(left: Iterable[tuple[int, int]], given: Iterable[DonorRange]) -> list[tuple[int, int]]:
-    """What is left of ranges, both in order."""
-    rest: list[tuple[int, int]] = []
-    taken = deque(given)
-    for begin, end in left:
-        while taken and taken[0].start < end:
-            one = taken.popleft()
-            rest.append((begin, one.start))
-            begin = one.start + one.patch.content.size  # noqa: PLW2901 - the range becomes shorter
-        rest.append((begin, end))
-    return [(begin, end) for begin, end in rest if begin < end]
+class _Left:
+    """Ranges of a hole that nobody has given yet, by start."""
+
+    def __init__(self, hole: Hole) -> None:
+        self._ranges = [(hole.start, hole.end)]
+
+    def _first(self, place: int) -> int:
+        """Number of the first range that ends behind a place."""
+        return bisect_right(self._ranges, place, key=itemgetter(1))
+
+    def within(self, part: DonorPart) -> list[tuple[int, int]]:
+        """What lies inside of the part."""
+        first, last = self._first(part.start), bisect_left(self._ranges, part.end, key=itemgetter(0))
+        return [(max(begin, part.start), min(end, part.end)) for begin, end in self._ranges[first:last]]
+
+    def take(self, given: DonorRange) -> None:
+        """A part of one of them."""
+        first, end = self._first(given.start), given.start + given.patch.content.size
+        begin, last = self._ranges[first]
+        rest = (begin, given.start), (end, last)
+        self._ranges[first : first + 1] = [one for one in rest if one[0] < one[1]]
 
 
 def _is_better(record: bytes, place: int, log: LogBytes) -> bool:
