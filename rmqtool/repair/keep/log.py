@@ -338,7 +338,7 @@ class LogRepair:
                 [
                     of_copies((one for one in copies if one[0].path not in stay), None),
                     of_copies((one for one in copies if one[0].path in stay), self.work),
-                    Donor(None, [*misdirected(holes, log)], self.work),
+                    Donor(None, misdirected(self.store, holes, log), self.work),
                 ],
                 self.kernels,
                 self.mode,

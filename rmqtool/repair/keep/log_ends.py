@@ -47,7 +47,7 @@ def with_ends(
     own = {
         base
         for base, file in named.items()
-        if file in with_data and _holds_misdirected(_placed(base, size, file), kernels, mode)
+        if file in with_data and _holds_misdirected(store, _placed(base, size, file), kernels, mode)
     }
 
     def reached(base: int, step: int) -> list[PlacedSegment]:
@@ -81,9 +81,9 @@ def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
     return PlacedSegment(base, size, path, below, foreign=below is not None)
 
 
-def _holds_misdirected(placed: PlacedSegment, kernels: Kernels, mode: OpenMode) -> bool:
+def _holds_misdirected(store: Store, placed: PlacedSegment, kernels: Kernels, mode: OpenMode) -> bool:
     """Whether whole records lie elsewhere in the file of a segment that state places of this segment."""
     hole = Hole(placed, placed.base, placed.end)
     with LogBytes([placed], mode) as log:
-        parts = [*misdirected([hole], log)]
-        return bool(Donors([Donor(None, parts)], kernels, mode).donated_ranges([hole], log))
+        donors = [Donor(None, misdirected(store, [hole], log))]
+        return bool(Donors(donors, kernels, mode).donated_ranges([hole], log))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import PlacedSegment
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.layout import Store
 from tests.repair.keep.laws import kept, problems, repair
 from tests.repair.keep.seven import RELEASE, SEGMENT, SETTINGS
 
@@ -119,6 +121,35 @@ def test_a_record_of_another_time_is_not_taken(by: int, base: Path, tmp_path: Pa
     assert strict.carve(tmp_path / "repaired")[chosen].body != log[chosen].body
 
 
+@pytest.mark.parametrize("queues", [True, False])
+@pytest.mark.parametrize("off", [0, 100])
+def test_a_record_that_states_a_wrong_offset_stays_where_it_is(
+    queues: bool, off: int, base: Path, tmp_path: Path
+) -> None:
+    """Its bits were flipped: where it says that it belongs, others were lost."""
+    log, _ = strict.walk(base)
+    places = sorted(log)
+    lost, lying = places[20], places[200]
+    overwrite(base, lost, bytes(places[30] - lost))
+    overwrite(base, lying + 28, (lost + off).to_bytes(8, "big"))
+    if not queues:
+        shutil.rmtree(base / "consumequeue")
+    repair(base, RELEASE, tmp_path / "repaired", SETTINGS)
+    now = strict.carve(tmp_path / "repaired")
+    assert now[lying].body == log[lying].body
+    assert [at for at, one in now.items() if one.body == log[lying].body] == [lying]
+
+
+def test_a_single_record_comes_back_to_where_its_entry_points(base: Path, tmp_path: Path) -> None:
+    log, _ = strict.walk(base)
+    places = sorted(log)
+    lost, chosen = places[20], places[25]
+    overwrite(base, lost, bytes(places[30] - lost))
+    overwrite(base, places[200] + 5, log[chosen].raw)
+    repair(base, RELEASE, tmp_path / "repaired", SETTINGS)
+    assert strict.carve(tmp_path / "repaired")[chosen].raw == log[chosen].raw
+
+
 class Window:
     """`LogBytes` of bytes at hand."""
 
@@ -129,6 +160,13 @@ class Window:
         return self.data[place : place + length]
 
 
+@pytest.fixture(scope="module")
+def no_queues(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    root = tmp_path_factory.mktemp("store")
+    (root / "commitlog").mkdir()
+    return Store.open(root)
+
+
 FILE = StoreFile("commitlog/0", "/nowhere", FileKind.COMMITLOG, 4096, 4096, 0, 0)
 
 
@@ -136,7 +174,9 @@ FILE = StoreFile("commitlog/0", "/nowhere", FileKind.COMMITLOG, 4096, 4096, 0, 0
     st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 4000), st.integers(0, 5000)), max_size=30),
     st.lists(st.integers(1, 4000), min_size=1, max_size=6, unique=True),
 )
-def test_parts_lie_in_holes_and_do_not_overlap(headers: list[tuple[int, int, int]], cuts: list[int]) -> None:
+def test_parts_lie_in_holes_and_do_not_overlap(
+    no_queues: Store, headers: list[tuple[int, int, int]], cuts: list[int]
+) -> None:
     """Whatever headers state: what is read for all parts together is no more than the holes."""
     data = bytearray(5000)
     for at, stated, size in headers:
@@ -145,7 +185,7 @@ def test_parts_lie_in_holes_and_do_not_overlap(headers: list[tuple[int, int, int
     placed = PlacedSegment(0, 4096, FILE.path, FILE)
     holes = [Hole(placed, start, end) for start, end in pairwise([0, *sorted(cuts), 4096])][::2]
     taken: set[int] = set()
-    for part in misdirected(holes, cast("LogBytes", Window(bytes(data)))):
+    for part in misdirected(no_queues, holes, cast("LogBytes", Window(bytes(data)))):
         places = range(part.start - part.base, part.end - part.base)
         assert any(one.start <= places.start and places.stop <= one.end for one in holes)
         assert taken.isdisjoint(places)
