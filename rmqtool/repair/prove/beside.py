@@ -1,7 +1,6 @@
-"""Whole records in files that are no segments, and leave the store, which its repaired log does not have.
+"""Whole records in files that leave the store, which its repaired log does not have.
 
-Only names that are numbers are segments (`MappedFileQueue#load`). What lies beside them may be a copy, and
-all its records are in the log, or the only file that has them.
+Such a file may be a copy, and all its records are in the log, or the only file that has them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def lacking_beside(
     """
     for edit in edits:
         file = store.file(edit.change.path) if edit.change.action is Action.REMOVE else None
-        if file is None or file.kind is not FileKind.UNKNOWN or not file.regular:
+        if file is None or file.kind not in (FileKind.COMMITLOG, FileKind.UNKNOWN) or not file.regular:
             continue
         others = (one for some in _not_in(after, file, kernels, access) for one in some.tolist())
         looked = list(islice(others, MOST))
@@ -81,6 +80,9 @@ def _not_in(after: Store, file: StoreFile, kernels: Kernels, access: Access) -> 
             first = begin.of(run)
             stated = run.rows[:, Field.STORED_PHYSICAL_OFFSET]
             asked = np.flatnonzero(sound(run, kernels) & (stated >= log.first_offset))
+            if not len(log):
+                yield stated[asked]
+                continue
             shifts = stated[asked] - run.rows[asked, Field.POSITION]
             numbers = np.searchsorted(bases, stated[asked], "right") - 1
             cuts = np.flatnonzero((np.diff(shifts) != 0) | (np.diff(numbers) != 0)) + 1

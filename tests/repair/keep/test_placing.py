@@ -326,21 +326,24 @@ def test_a_file_of_another_length_gives_all_that_it_has(tmp_path: Path) -> None:
     assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
 
 
+@pytest.mark.parametrize("name", ["both", f"{9 * SEGMENT:020d}"])
 @pytest.mark.parametrize("needed", [True, False])
-def test_records_that_only_a_file_of_another_length_has_are_reported(needed: bool, tmp_path: Path) -> None:
+def test_records_that_only_a_file_of_another_length_has_are_reported(
+    needed: bool, name: str, tmp_path: Path
+) -> None:
     """A plan said that every intact record is in the result, and took away the only file that had some."""
     made = filled(4, more=3)
     made.write(tmp_path / "store")
     log = tmp_path / "store/commitlog"
     files = [log / f"{number * SEGMENT:020d}" for number in (1, 2)]
-    (log / "both").write_bytes(UNALIGNED + b"".join(file.read_bytes() for file in files))
+    (log / name).write_bytes(UNALIGNED + b"".join(file.read_bytes() for file in files))
     if needed:
         files[1].write_bytes(bytes(SEGMENT))
     done = rmq("recover", tmp_path / "store", "--output", tmp_path / "out", "--apply", "--json")
     remains = json.loads(done.stdout)["summary"]["checked"]["remains"]
     lost = [one.offset for one in made.stored if one.offset // SEGMENT == 2]
     words = (
-        f"commitlog/both has {len(lost)} whole records that the result lacks, the first of physical offset"
+        f"commitlog/{name} has {len(lost)} whole records that the result lacks, the first of physical offset"
     )
     assert [one.partition(f" {lost[0]}: ")[0] for one in remains] == [words] * needed
     assert done.exit_code == needed
