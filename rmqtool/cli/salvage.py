@@ -204,12 +204,19 @@ def _listed(context: Context, read: list[Row], made: list[Row]) -> list[Row]:
 
 def _describe(context: Context, row: Row) -> None:
     """The store in words, for those who do not read JSON."""
+    from rmqtool.repair.plan_words import counted
+
     context.console.note(
         f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
         f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "
         f"{row['segment_size']} bytes ({row['segment_size_source']}), queues and index as of "
         f"{row['version']} ({row['version_source']})"
     )
+    if row["other_hosts"]:
+        context.console.note(
+            f"damaged store hosts: {counted(row['other_hosts'], 'record')} with another one, taken for "
+            "messages of this log because of the place"
+        )
     if row["tombstones"] or row["fillers"]:
         context.console.note(
             f"bridged: {row['tombstones']:,} tombstones in place of lost messages, {row['fillers']:,} fillers"

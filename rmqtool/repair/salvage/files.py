@@ -10,7 +10,7 @@ import numpy as np
 from rmqtool.errors import UnreadableError
 from rmqtool.repair.salvage.moved import Why, moved_rows, none_moved
 from rmqtool.repair.salvage.reading import BATCH_ROWS, RecordReader
-from rmqtool.repair.salvage.tables import Found, Run, empty, joined, merged
+from rmqtool.repair.salvage.tables import Found, Run, joined, merged
 from rmqtool.repair.salvage.tabulate import Tabulator
 from rmqtool.store.access import open_source
 from rmqtool.store.patched import ZeroFilledSource
@@ -100,12 +100,14 @@ class Files:
             partitions = tabulator.partitions_of(batch)
             why = verdict(batch, partitions)
             stay = why == Why.STAYS
-            gone.append(moved_rows(batch, source, partitions, tabulator.hosts_of(batch), why)[~stay])
+            gone.append(moved_rows(batch, source, partitions, int(run[Run.HOST]), why)[~stay])
             if stay.any():
                 kept.append(
                     tabulator.table(type(batch)(batch.rows[stay], batch.window, batch.origin), source)
                 )
-        return merged(joined(kept)) if kept else empty(), np.concatenate(gone)
+        left = joined(kept)
+        left.runs[:, Run.HOST] = run[Run.HOST]
+        return merged(left), np.concatenate(gone)
 
     def __enter__(self) -> Self:
         return self

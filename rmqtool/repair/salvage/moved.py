@@ -53,7 +53,7 @@ WORDS = {
 class Moved(IntEnum):
     """Columns of int64, a row a record.
 
-    OFFSET, QUEUE_OFFSET: as stored. PARTITION: -1 for one without a unit. HOST: number of its store host.
+    OFFSET, QUEUE_OFFSET: as stored. PARTITION: -1 for one without a unit. HOST: number of its run's.
     """
 
     SOURCE = 0
@@ -72,8 +72,8 @@ def none_moved() -> Ints:
     return np.empty((0, len(Moved)), np.int64)
 
 
-def moved_rows(batch: Records, source: int, partitions: Ints, hosts: Ints, why: Ints) -> Ints:
-    """Rows of `Moved` for a whole batch; partitions, hosts and `why` by row."""
+def moved_rows(batch: Records, source: int, partitions: Ints, host: int, why: Ints) -> Ints:
+    """Rows of `Moved` for a whole batch; partitions and `why` by row."""
     rows = batch.rows
     reported = np.empty((len(rows), len(Moved)), np.int64)
     reported[:, Moved.SOURCE] = source
@@ -84,5 +84,5 @@ def moved_rows(batch: Records, source: int, partitions: Ints, hosts: Ints, why: 
     reported[:, Moved.PARTITION] = partitions
     reported[:, Moved.TIME] = rows[:, Field.STORE_TIMESTAMP]
     reported[:, Moved.WHY] = why
-    reported[:, Moved.HOST] = hosts
+    reported[:, Moved.HOST] = host
     return reported

@@ -12,6 +12,7 @@ import numpy as np
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.repair.salvage.carve import Carver
 from rmqtool.repair.salvage.files import Files
+from rmqtool.repair.salvage.hosts import attributed
 from rmqtool.repair.salvage.moved import WORDS, Moved, Why
 from rmqtool.repair.salvage.segments import SegmentSize, infer
 from rmqtool.repair.salvage.store import lay_out, write_store
@@ -70,6 +71,8 @@ class Outcome:
     segment_size: SegmentSize
     laid: Laid
     written: Written
+    other_hosts: int = 0
+    """records that state none of `hosts`"""
 
 
 @dataclass
@@ -79,6 +82,8 @@ class Salvaged:
     sources: Sources
     names: Names = field(default_factory=Names)
     found: Found = field(default_factory=empty)
+    attributed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """records that state another store host than the log in which they lie, by the host of that log"""
     outcomes: list[Outcome] = field(default_factory=list)
 
     @property
@@ -130,10 +135,10 @@ def carve(sources: Sources, options: SalvageOptions) -> Salvaged:
 
 
 def search(reported: Salvaged, options: SalvageOptions) -> None:
-    """Fills `reported.found`."""
+    """Fills `reported.found` and `attributed`."""
     files = reported.sources.files
     carver = Carver(files, reported.names, jobs=options.jobs, how=options.how, advance=options.advance)
-    reported.found = carver.run()
+    reported.found, reported.attributed = attributed(carver.run(), reported.names.hosts)
 
 
 def write(salvaged: Salvaged, output: str, options: SalvageOptions) -> None:
@@ -146,25 +151,27 @@ def write(salvaged: Salvaged, output: str, options: SalvageOptions) -> None:
             written = write_store(
                 laid, files, root, release=options.release, config=options.config, jobs=options.jobs
             )
-            salvaged.outcomes.append(Outcome(name, hosts, size, laid, written))
+            shown = [format_host(salvaged.names.hosts[host]) for host in hosts]
+            others = int(salvaged.attributed[hosts].sum())
+            salvaged.outcomes.append(Outcome(name, shown, size, laid, written, others))
 
 
 def _split(
     salvaged: Salvaged, files: Files, options: SalvageOptions
-) -> list[tuple[str, list[str], SegmentSize, Laid]]:
+) -> list[tuple[str, list[int], SegmentSize, Laid]]:
     """(directory, hosts, size of segments, layout) of each store."""
     hosts = np.unique(salvaged.found.runs[:, Run.HOST]).tolist()
-    shown = [format_host(salvaged.names.hosts[host]) for host in hosts]
     if options.stores != "by-host" or len(hosts) == 1:
         size, laid = _lay_out(salvaged.found, files, options)
         mixed = options.stores == "auto" and _is_mixture(salvaged.found, laid)
         if not mixed:
-            return [("", shown, size, laid)]
+            return [("", hosts, size, laid)]
     parts = []
-    for host, name in zip(hosts, shown, strict=True):
+    for host in hosts:
         own = taken(salvaged.found, np.flatnonzero(salvaged.found.runs[:, Run.HOST] == host))
         size, laid = _lay_out(own, files, options)
-        parts.append((name.replace(":", "_").replace("[", "").replace("]", ""), [name], size, laid))
+        name = format_host(salvaged.names.hosts[host])
+        parts.append((name.replace(":", "_").replace("[", "").replace("]", ""), [host], size, laid))
     return parts
 
 

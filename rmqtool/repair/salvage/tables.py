@@ -24,7 +24,8 @@ class Run(IntEnum):
 
     LENGTH counts bytes of the file and of the address space alike. HEADER: bytes in front of each record that
     belong to no record (`ENTRY_HEAD_SIZE` or 0); those of the first are outside of the run. HOST: number of
-    the store host of the first record. ROLLS: the segment end that a blank behind the run tells, or -1.
+    the store host that the records state, or, where `hosts` says so, of the log in which they lie. ROLLS: the
+    segment end that a blank behind the run tells, or -1.
     """
 
     SOURCE = 0
