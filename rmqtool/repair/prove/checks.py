@@ -124,11 +124,11 @@ def _of_keep(
         with counted.stage(size):
             before = errors_of(store, counted.reading, kernels)
         yield from (words for _, words in errors.beyond(before))
-        order = LightOrder(store, after, access, comparison.last)
+        order = LightOrder(store, after, access, comparison.last, kernels)
         yield from (
             f"{file.display_path}: entries that lead to messages would move"
             for file, now in light
-            if (order.loses(file, now, kernels) if before.has_damage_in(file) else order.moves(file, now))
+            if (order.loses(file, now) if before.has_damage_in(file) else order.moves(file, now))
         )
     yield from _harm(store, own, planned, counted, remains)
     for begun in others:

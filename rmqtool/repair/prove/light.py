@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
-from rmqtool.check.records_at import RecordsAt
+from rmqtool.check.records_at import Found, RecordsAt
 from rmqtool.check.unmatched_units import expected_slot
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.prove.records import record_at
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _MOST = 10_000
-"""records that are looked at one by one"""
+"""records that are looked at one by one to learn whose a file is; where they do not tell, it is the queue's"""
 _WITHOUT_ENTRY = (1, 3)
 """types of transaction, prepared and rolled back: they state an offset and get no entry"""
 
@@ -75,7 +75,8 @@ class LightOrder:
     result: Store
     access: Access
     last: int
-    looked: int = 0
+    kernels: Kernels
+    _looked: int = 0
 
     def moves(self, file: StoreFile, now: StoreFile | None) -> bool:
         """Whether the result has one of the file's entries otherwise that leads into the log.
@@ -84,42 +85,33 @@ class LightOrder:
         """
         return self._differs(file, now) and not self.is_foreign(file)
 
-    def loses(self, file: StoreFile, now: StoreFile | None, kernels: Kernels) -> bool:
+    def loses(self, file: StoreFile, now: StoreFile | None) -> bool:
         """Whether the result lacks an entry of a damaged file that is right by itself.
 
-        It leads to an intact record, which the result has too, and stands where that record states. Of very
-        many such entries some are looked at, in all parts of the file.
+        It leads to an intact record, which the result has too, and stands where that record states.
         """
-        kept, count, step = np.empty((0, 3), np.int64), 0, 1
-        for at, was, then in _pairs(file, now):
-            same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
-            found = np.flatnonzero(self._leads(was) & ~same)
-            numbers = at // UNIT.itemsize + found
-            rows = np.stack((numbers, was["physical_offset"][found], was["size"][found]), axis=1)
-            kept = np.concatenate([kept, rows[-count % step :: step]])
-            count += len(found)
-            while len(kept) > _MOST:
-                kept, step = kept[::2], 2 * step
-        if not count:
-            return False
         with closing(OpenFiles(self.access)) as files:
             queue = _queue_of(self.source, file, files)
             if queue is None:
                 return False
             begin, records = queue.first_slot(_number(queue, file)), RecordsAt(self.source.segments, files)
-            return any(
-                self._is_right(queue, begin + number, offset, size, records, kernels)
-                for number, offset, size in kept.tolist()
-            )
+            for at, was, then in _pairs(file, now):
+                same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
+                places = np.flatnonzero(self._leads(was) & ~same)
+                slots, (offsets, sizes) = begin + at // UNIT.itemsize + places, _leads_to(was[places])
+                there = records.each(offsets, sizes, self.kernels)
+                entries = zip(slots.tolist(), offsets.tolist(), sizes.tolist(), there, strict=True)
+                for slot, offset, size, record in entries:
+                    if self._states(queue, record) == slot and self._is_intact(offset, size):
+                        return True
+        return False
 
-    def _is_right(
-        self, queue: QueueUnits, slot: int, offset: int, size: int, records: RecordsAt, kernels: Kernels
-    ) -> bool:
-        """Whether an entry of the source leads to an intact record of its place that the result has."""
+    def _is_intact(self, offset: int, size: int) -> bool:
+        """Whether an intact record of the source of that size lies there, which the result has."""
         try:
-            if self._stated(queue, offset, records) != slot:
-                return False
-            was, now = (record_at(one, offset, kernels, self.access) for one in (self.source, self.result))
+            was, now = (
+                record_at(one, offset, self.kernels, self.access) for one in (self.source, self.result)
+            )
         except RmqtoolError:
             return False  # what cannot be read proves nothing
         return was is not None and was == now and was.size == size
@@ -134,16 +126,13 @@ class LightOrder:
 
     def _put_right(self, units: npt.NDArray[np.void]) -> bool:
         """Whether entries whose size alone was changed have that of the result's records."""
-        if not len(units):
-            return True
-        self.looked += len(units)
-        if self.looked > _MOST:
-            return False
+        offsets, sizes = _leads_to(units)
         with closing(OpenFiles(self.access)) as files:
-            records = RecordsAt(self.result.segments, files)
-            found = [records.get(offset) for offset in units["physical_offset"].tolist()]
-        sizes = units["size"].tolist()
-        return all(one is not None and one.size == size for one, size in zip(found, sizes, strict=True))
+            found = RecordsAt(self.result.segments, files).each(offsets, sizes, self.kernels)
+            return all(
+                isinstance(one, Found) and one.size == size
+                for one, size in zip(found, sizes.tolist(), strict=True)
+            )
 
     def _leads(self, units: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
         """Which of these units lead into the log, up to its last record."""
@@ -156,7 +145,7 @@ class LightOrder:
             own, repaired = _queue_of(self.source, file, files), _queue_of(self.result, file, files_after)
             if own is None or repaired is None:
                 return False
-            records = RecordsAt(self.source.segments, files)
+            records, self._looked = RecordsAt(self.source.segments, files), 0
             try:
                 if self._is_copy(own, repaired, file):
                     return True
@@ -225,14 +214,14 @@ class LightOrder:
         there: physical offsets of records that have an entry in the result.
         """
         between = there[np.searchsorted(there, before, "right") : np.searchsorted(there, behind, "left")]
-        if not len(between) or self.looked >= _MOST:
+        if not len(between) or self._looked >= _MOST:
             return False
         low = -1 if before < 0 else self._stated(queue, before, records)
         high = self._stated(queue, behind, records)
         if low is None or high is None or high <= low + 1:
             return False
         for offset in between.tolist():
-            if self.looked >= _MOST:
+            if self._looked >= _MOST:
                 return False
             slot = self._stated(queue, offset, records)
             if slot is not None and low < slot < high:
@@ -241,11 +230,20 @@ class LightOrder:
 
     def _stated(self, queue: QueueUnits, offset: int, records: RecordsAt) -> int | None:
         """The place that the record at a physical offset of the source states in the queue, if it has one."""
-        self.looked += 1
-        record = records.get(offset)
-        if record is None or record.transaction in _WITHOUT_ENTRY:
+        self._looked += 1
+        return self._states(queue, records.get(offset))
+
+    @staticmethod
+    def _states(queue: QueueUnits, record: Found | RmqtoolError | None) -> int | None:
+        """The place that a record states in the queue, if it has one; what cannot be read states none."""
+        if not isinstance(record, Found) or record.transaction in _WITHOUT_ENTRY:
             return None
         return expected_slot(queue, record)
+
+
+def _leads_to(units: npt.NDArray[np.void]) -> tuple[Ints, Ints]:
+    """Physical offsets and sizes."""
+    return units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
 
 
 def _pairs(

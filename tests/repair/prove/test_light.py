@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import strict
-from fixtures.handmade import plain_unit
+from fixtures.handmade import HandmadeQueue, plain_unit
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, make_planned
 from rmqtool.repair.prove.checks import check_keep
 from rmqtool.repair.prove.light import LightOrder
 from rmqtool.repair.prove.result import store_with
+from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
@@ -34,7 +35,7 @@ def moved(root: Path, path: str, units: bytes) -> bool:
     file = source.file(path)
     assert file is not None
     last = max(strict.carve(root))
-    return LightOrder(source, after, Access("pread"), last).moves(file, after.file(path))
+    return LightOrder(source, after, Access("pread"), last, choose_kernels(0)).moves(file, after.file(path))
 
 
 @pytest.mark.parametrize("queue", [A, B])
@@ -75,6 +76,36 @@ def test_damage_in_a_file_is_no_leave_for_what_is_right_in_it(
             "recover", source, "5.3.3", {"policy": "keep"}, [Edit(change, Inline(units))], inputs=source.files
         )
         assert check_keep(source, planned, ReadOptions()).proven is proven
+
+
+def test_one_right_entry_among_very_many(tmp_path: Path) -> None:
+    """Wherever it stands: of 10,000 entries and more some were looked at, and the plan was called proven."""
+    count, right = 10_012, 5_001
+    store = LightStore()
+    store.log.segment_size = 1 << 23
+    store.queues[A, 0] = HandmadeQueue(f"consumequeue/{A}/0", units=count + 10)
+    for _ in range(count):
+        store.light(A)
+    store.write(tmp_path / "store")
+    path = f"consumequeue/{A}/0/{FIRST}"
+    units = store.read(path)
+    wrong = bytearray(units[20 : 20 * count] + units[:20])  # each leads to the next one's record
+    keeps = bytearray(units[: 20 * count])
+    wrong[20 * right : 20 * right + 20] = units[20 * right : 20 * right + 20]
+    store.patch(path, 0, bytes(wrong))
+    sizes = {"mappedFileSizeCommitLog": 1 << 23, "mappedFileSizeConsumeQueue": 20 * (count + 10)}
+    source = Store.open(store.root, config=config_of({**SETTINGS, **sizes}))
+    for lost in (False, True):
+        if lost:
+            keeps[20 * right : 20 * right + 20] = plain_unit(0, 0x7FFFFFFF, 0)
+        change = Change(
+            action=Action.WRITE, path=path, position=0, length=len(keeps), why="test", message="-"
+        )
+        after = store_with(source, [Edit(change, Inline(bytes(keeps)))])
+        file = source.file(path)
+        assert file is not None
+        order = LightOrder(source, after, Access("pread"), store.stored[-1].offset, choose_kernels())
+        assert order.loses(file, after.file(path)) is lost
 
 
 def test_entries_of_another_queue_count_nothing(tmp_path: Path) -> None:
