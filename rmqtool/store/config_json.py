@@ -11,9 +11,11 @@ import json
 import os
 import re
 import stat
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.java import java_parse_int
@@ -24,7 +26,7 @@ from rmqtool.store.remote.address import is_remote
 from rmqtool.store.whole import TABLE, read_whole, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rmqtool.store.config_types import Misfit
     from rmqtool.store.files import StoreFile
@@ -229,17 +231,54 @@ def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> 
 def parse_table(raw: bytes, name: str, *, before_5: bool | None = None) -> ParsedConfig:
     """The same of the file `name` in `config/`: no data where a value in it keeps brokers from loading it.
 
-    before_5: as a release before 5.0, or a later one, reads it; None when both have to refuse it.
+    before_5: as a release before 5.0, or a later one, reads it; None when both have to refuse it. What is
+    parsed is shared by all who ask for the same bytes: nobody changes it.
     """
-    parsed = parse_config(raw)
+    table = name.removesuffix(".bak")
+    return _PARSED.get((raw, table, before_5), lambda: _parse_table(raw, table, before_5))
+
+
+def _parse_table(raw: bytes, table: str, before_5: bool | None) -> ParsedConfig:
+    parsed = _PARSED.get((raw, "", None), lambda: parse_config(raw))
     if not parsed.state.has_data:
         return parsed
     releases = (True, False) if before_5 is None else (before_5,)
-    table = name.removesuffix(".bak")
     wrong = [next(refused(raw, parsed, table, before_5=one), None) for one in releases]
     if wrong[0] is None or None in wrong:
         return parsed
     return ParsedConfig(None, ParseState.UNPARSABLE, str(wrong[0]))
+
+
+class _Parsed:
+    """Answers by the bytes of a table: a plan asks for the same ones some thirty times, of many views.
+
+    Those asked for last are kept, with `_KEPT` bytes of tables together.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[bytes, str, bool | None], ParsedConfig] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def get(self, key: tuple[bytes, str, bool | None], parse: Callable[[], ParsedConfig]) -> ParsedConfig:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+        found = parse()
+        with self._lock:
+            if self._kept.setdefault(key, found) is found:
+                self._bytes += len(key[0]) + _LEAST
+            while self._bytes > _KEPT:
+                self._bytes -= len(self._kept.popitem(last=False)[0][0]) + _LEAST
+        return found
+
+
+_KEPT = 16 << 20
+_LEAST = 1024
+"""bytes that each counts beside its own"""
+_PARSED = _Parsed()
 
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:

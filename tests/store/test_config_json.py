@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fixtures
-from rmqtool.store.config_json import ParseState, load_config_pair, load_json_config, parse_config, topics_of
+from rmqtool.store.config_json import (
+    ParseState,
+    load_config_pair,
+    load_json_config,
+    parse_config,
+    parse_table,
+    topics_of,
+)
 from rmqtool.store.layout import FileKind, Store
 from tests.disks import refuse
 
@@ -199,3 +206,25 @@ def test_numbers_that_json_lacks(text: str, state: str, data: dict[str, object])
 def test_nesting_is_bounded(key: str, levels: int, state: str | None) -> None:
     parsed = parse_config((f"{{{key}:" * levels + "1" + "}" * levels).encode())
     assert parsed.state == (state or ("strict" if key == '"a"' else "lenient"))
+
+
+def test_the_same_bytes_are_parsed_once() -> None:
+    """Of 10,000 topics a plan did it thirty times; others, and other releases, have answers of their own."""
+    raw = json.dumps({"topicConfigTable": {f"T{number}": {"perm": 6} for number in range(100)}}).encode()
+    first = parse_table(raw, "topics.json")
+    assert parse_table(bytes(bytearray(raw)), "topics.json").data is first.data
+    assert parse_table(raw, "topics.json", before_5=True).data is first.data
+    assert parse_table(raw.replace(b'T7"', b'T_"'), "topics.json").data != first.data
+    wrong = raw.replace(b'"perm": 6', b'"perm": "x"')
+    assert parse_table(wrong, "other.json").state is ParseState.STRICT
+    assert parse_table(wrong, "topics.json").state is ParseState.UNPARSABLE
+
+
+def test_what_is_remembered_of_tables_is_bounded() -> None:
+    raws = [json.dumps({"a": [number, "x" * (6 << 20)]}).encode() for number in range(4)]
+    first = parse_table(raws[0], "other.json")
+    for raw in raws[1:]:
+        assert parse_table(raw, "other.json").data["a"][0] == raws.index(raw)
+    again = parse_table(raws[0], "other.json")
+    assert again.data == first.data
+    assert again.data is not first.data

@@ -201,9 +201,8 @@ def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
     data, salvaged = _topic_table(store, edits)
     if data is None:
         return
-    table = data.get("topicConfigTable")
-    if not isinstance(table, dict):
-        table = data["topicConfigTable"] = {}
+    held = data.get("topicConfigTable")
+    table = dict(held) if isinstance(held, dict) else {}
     wrong: list[str] = []
     for topic, found in sorted(_queues_by_topic(store).items()):
         entry = table.get(topic)
@@ -227,7 +226,8 @@ def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
             + ", ".join(wrong[:10])
         )
         facts = {"topics": wrong} | (salvaged.change.facts if salvaged is not None else {})
-        yield _put(_TOPICS, json.dumps(data).encode(), "queue-kind", message, facts)
+        text = json.dumps(data | {"topicConfigTable": table}).encode()
+        yield _put(_TOPICS, text, "queue-kind", message, facts)
 
 
 def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None, Edit | None]:

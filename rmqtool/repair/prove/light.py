@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _MOST = 10_000
-"""records that are looked at one by one to learn whose a file is; where they do not tell, it is the queue's"""
+"""records that are looked at to learn whose a file is; where these do not tell, it is the queue's"""
 _WITHOUT_ENTRY = (1, 3)
 """types of transaction, prepared and rolled back: they state an offset and get no entry"""
 
