@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import Future
 from functools import partial
 from time import perf_counter_ns
@@ -15,7 +16,7 @@ import numpy as np
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.acknowledging import FutureAcks
 from rmqtool.messagestore.appending import NotAppendedError, Place
-from rmqtool.messagestore.arguments import checked
+from rmqtool.messagestore.arguments import checked, demand
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
 from rmqtool.messagestore.plain import PlainPuts
 from rmqtool.messagestore.records import is_integer
@@ -114,7 +115,7 @@ class Writer:
     def put_batch(self, messages: Iterable[Message], contexts: Sequence[AppendContext] | None) -> list[Ack]:
         """See `MessageStore.put_batch`."""
         began = perf_counter_ns()
-        given = list(messages)
+        given = _listed(messages)
         if not given:
             return []
         try:
@@ -176,7 +177,7 @@ class Writer:
             import pyarrow as pa
 
             return self._put_table(pa.table(messages), began)
-        return self._put_list(list(messages), began)
+        return self._put_list(_listed(messages), began)
 
     def _put_list(self, given: list[Message], began: int) -> list[Ack]:
         if not given:
@@ -411,3 +412,11 @@ class Writer:
         self._futures.close()
         with self._appender.stored.lock, self._appender.memory.lock:
             pass
+
+
+def _listed(messages: Iterable[Message]) -> list[Message]:
+    """Raises `UsageError` for what is none; elements of a collection have been looked at."""
+    given = list(messages)
+    if not isinstance(messages, Collection):
+        demand(Writer.put_many, given)
+    return given

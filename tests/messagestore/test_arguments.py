@@ -48,6 +48,8 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "async put of text": lambda store: store.put_async("x"),
     "many are one": lambda store: store.put_many(M),
     "many are texts": lambda store: store.put_many([M, "a"]),
+    "many of a generator are texts": lambda store: store.put_many(one for one in (M, "a")),
+    "a batch of a generator of numbers": lambda store: store.put_batch(iter([5])),
     "many are a text": lambda store: store.put_many("abc"),
     "many are a dictionary": lambda store: store.put_many({"topic": ["T"]}),
     "a batch of one": lambda store: store.put_batch(M),
