@@ -21,6 +21,8 @@ _NAMED = re.compile(
     r"[\"']?[ \t]{0,3}(?:=|:(?!//)|=>)[ \t]{0,3})(\"[^\"]*\"?|'[^']*'?|\{[^}]*\}?|[^\s,;&)\]}\"']+)",
     re.IGNORECASE,
 )
+_PATH = re.compile(r"[\"'(\[]?(?:~|\.{1,2})?/[^\s\"'?&=]*\Z")
+_LONGEST_PATH = 4096
 _IN_ADDRESS = re.compile(r"//[^/@\s:]*:[^/@\s]+@")
 _KEY_ID = re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")
 
@@ -47,5 +49,14 @@ def hide(text: str) -> str:
 
     Nor has it passwords in addresses or key ids of AWS.
     """
-    text = _NAMED.sub(rf"\1{HIDDEN}", text)
+    text = _NAMED.sub(lambda found: found[0] if _is_path(found) else f"{found[1]}{HIDDEN}", text)
     return _KEY_ID.sub(HIDDEN, _IN_ADDRESS.sub(f"//{HIDDEN}@", text))
+
+
+def _is_path(found: re.Match[str]) -> bool:
+    """Whether the name is the end of a path, and a reason follows (`/etc/passwd: Permission denied`)."""
+    if not found[1].endswith((": ", ":\t")):
+        return False
+    before = found.string[max(found.start() - _LONGEST_PATH, 0) : found.start()]
+    word = before[-1:] and not before[-1].isspace() and before.split()[-1]
+    return bool(word) and _PATH.match(str(word)) is not None
