@@ -29,6 +29,8 @@ def check_picture(path: str) -> None:
             raise MissingExtraError("--plot FILE.png", "plot")
     if os.path.lexists(path):
         raise UsageError(f"--plot {path}: exists")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise UsageError(f"--plot {path}: there is no such directory")
 
 
 def write_picture(bars: Bars, path: str) -> None:

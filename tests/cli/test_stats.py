@@ -109,6 +109,9 @@ def test_a_picture_is_a_new_file_outside_of_the_store(fresh_golden, tmp_path):
     assert [f"{row['messages']:,}" for row in rows] == texts[2::2]
     assert_one_line(rmq("stats", store, "--plot", picture), 2)  # it is there already
     assert_one_line(rmq("stats", store, "--plot", store / "bars.svg"), 2)
+    nowhere = rmq("stats", store, "--plot", picture.parent / "none" / "bars.svg")
+    assert_one_line(nowhere, 2)
+    assert "there is no such directory" in nowhere.stderr
     assert not (store / "bars.svg").exists()
 
 
