@@ -7,6 +7,7 @@ away. So a changed store always has a journal, and a store between two states al
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, RmqtoolError, StoreIOError, UsageError
@@ -85,14 +86,30 @@ def apply_in_place(
     backup = os.path.realpath(backup)
     _demand(store, planned, backup)
     try:
-        if os.path.isdir(backup):
-            clear_backup(backup)
-        journal = Backup(disk, store, planned, backup, held, places).write()
+        journal = _backed_up(Backup(disk, store, planned, backup, held, places), backup)
         _apply_changes(disk, store, planned, backup, journal, places, advance)
     except (OSError, RmqtoolError) as error:
         kind = PlanRefusedError if isinstance(error, PlanRefusedError) else StoreIOError
         raise kind(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
     return journal
+
+
+def _backed_up(one: Backup, directory: str) -> Journal:
+    """The finished journal. Where it is not finished, nothing of it stays, nor a directory made for it."""
+    made, place = list[str](), directory
+    while not os.path.isdir(place):
+        made.append(place)
+        place = os.path.dirname(place)
+    if not made:
+        clear_backup(directory)
+    try:
+        return one.write()
+    except (OSError, RmqtoolError):
+        with suppress(OSError):
+            clear_backup(directory)
+            for path in made:
+                os.rmdir(path)
+        raise
 
 
 def refuse_moved(store: Store, planned: Planned) -> None:

@@ -52,8 +52,9 @@ def test_what_is_no_secret_stays() -> None:
 
 def test_what_only_looks_like_a_path_is_hidden() -> None:
     for text in (
-        f"user/password: {HUSH}", f"/login?password: {HUSH}", f"/login password: {HUSH}", f"/etc/passwd={HUSH}",
-        f"/x/password:{HUSH}", f"{'/' * 9000} password: {HUSH}", f'/a "password": {HUSH}',
+        f"user/password: {HUSH}", f"/login?password: {HUSH}", f"/login password: {HUSH}",
+        f"/etc/passwd={HUSH}", f"/x/password:{HUSH}", f"{'/' * 9000} password: {HUSH}",
+        f'/a "password": {HUSH}',
     ):  # fmt: skip
         assert HUSH not in hide(text), text
 

@@ -48,10 +48,14 @@ def test_a_fifo_in_the_place_of_the_checkpoint_is_named_and_stays(fresh_golden: 
     root = fresh_golden("v533-preblank").path
     remove(root / "checkpoint")
     put_other(root / "checkpoint", "fifo")
-    result = rmq("recover", root, "--in-place", "--backup", root.parent / "backup", "--apply")
-    assert result.exit_code == 1
-    assert "checkpoint is a FIFO" in result.stderr
-    assert "move it away first, or write to --output; the store was not changed" in result.stderr
+    (root.parent / "there").mkdir()
+    for backup in ("backup", "new/deep/backup", "there"):
+        before = sorted(root.parent.rglob("*"))
+        result = rmq("recover", root, "--in-place", "--backup", root.parent / backup, "--apply")
+        assert result.exit_code == 1
+        assert "checkpoint is a FIFO" in result.stderr
+        assert "move it away first, or write to --output; the store was not changed" in result.stderr
+        assert sorted(root.parent.rglob("*")) == before  # no empty backup, nor what is in front of it
     assert (root / "checkpoint").is_fifo()
 
 

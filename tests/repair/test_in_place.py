@@ -170,6 +170,8 @@ def test_a_disk_that_fails_at_any_step_leaves_what_undo_needs(tmp_path, code, ev
             assert f"rmqtool undo {backup} --apply" in str(error.value)
         if (backup / "journal.json").exists():
             put_back(root, backup)
+        else:
+            assert not backup.exists()
         assert tree(root) == before, number
 
 
