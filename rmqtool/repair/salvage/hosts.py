@@ -99,4 +99,5 @@ def _raw(numbers: Ints) -> npt.NDArray[np.uint8]:
 
 def _bits(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> Ints:
     """In how many bits the rows differ."""
-    return np.unpackbits(one ^ other, axis=1).sum(axis=1, dtype=np.int64)
+    differ: Ints = np.unpackbits(one ^ other, axis=1).sum(axis=1, dtype=np.int64)
+    return differ
