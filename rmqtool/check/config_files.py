@@ -7,7 +7,14 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.findings import Severity, finding
-from rmqtool.store.config_json import ParsedConfig, ParseState, parse_table, read_listed, refused
+from rmqtool.store.config_json import (
+    ParsedConfig,
+    ParseState,
+    lost_to_backup,
+    parse_table,
+    read_listed,
+    refused,
+)
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -90,10 +97,8 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
         yield finding("CFG-NOTHING", **place, found=why, expected=_offer(backup, other))
     elif own is View.DEPENDS:
         yield finding("CFG-DEPENDS", **place, found=why, expected=_offer(backup, other))
-    elif own is View.LOADS and not primary.data and other is View.LOADS and backup.data:
-        yield finding(
-            "CFG-NOTHING", **place, found="an object without entries", expected=_offer(backup, other)
-        )
+    elif own is other is View.LOADS and lost_to_backup(primary.data, backup.data):
+        yield finding("CFG-NOTHING", **place, found="it has no entries", expected=_offer(backup, other))
     elif own is View.LOADS:
         if primary.state is ParseState.LENIENT:
             yield finding("CFG-ODD", **place, found=why)

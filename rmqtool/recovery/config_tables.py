@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.config_files import View, view
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.config_json import ParseState, parse_table
+from rmqtool.store.config_json import ParseState, lost_to_backup, parse_table
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.whole import read_whole
@@ -46,15 +46,20 @@ class ConfigOutcome:
 
 def config_view(name: str, raw: bytes | None, traits: Traits) -> View:
     """What a broker makes of one file. raw: its bytes, None without it. name: the table's, without `.bak`."""
+    return _read(name, raw, traits)[0]
+
+
+def _read(name: str, raw: bytes | None, traits: Traits) -> tuple[View, Any]:
+    """The same, and the table that is in the file."""
     if raw is None:
-        return View.MISSING
+        return View.MISSING, None
     parsed = parsed_by(name, raw, traits)
     if parsed.state is ParseState.EMPTY and raw and b"\0" not in raw and name in traits.blank_tables:
-        return View.NOTHING
+        return View.NOTHING, None
     seen = view(parsed, raw, name)
     if seen is View.DEPENDS:  # on the release, which is known here
-        return View.UNPARSABLE
-    return View.NOTHING if seen is View.LOADS and not parsed.data else seen
+        seen = View.UNPARSABLE
+    return View.NOTHING if seen is View.LOADS and not parsed.data else seen, parsed.data
 
 
 def parsed_by(name: str, raw: bytes, traits: Traits) -> ParsedConfig:
@@ -64,8 +69,13 @@ def parsed_by(name: str, raw: bytes, traits: Traits) -> ParsedConfig:
     return parse_table(raw, name, before_5=not traits.tables_of_5)
 
 
-def loads_as(primary: View, backup: View) -> Loads:
-    """Where the table comes from, by what a broker makes of a file and of its `.bak`."""
+def loads_as(primary: View, backup: View, own_data: Any = None, backup_data: Any = None) -> Loads:
+    """Where the table comes from, by what a broker makes of a file and of its `.bak`.
+
+    With what is in them: nowhere where the file has nothing that its `.bak` has.
+    """
+    if primary is backup is View.LOADS and lost_to_backup(own_data, backup_data):
+        return Loads.EMPTY
     for own, source in ((primary, Loads.PRIMARY), (backup, Loads.BAK)):
         if own is View.LOADS:
             return source
@@ -81,8 +91,8 @@ def config_outcomes(store: Store, traits: Traits) -> list[ConfigOutcome]:
 
 
 def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:
-    primary, backup = (_view(store, path, name, traits) for path in (name, name + ".bak"))
-    loads = loads_as(primary, backup)
+    (primary, own), (backup, other) = (_view(store, path, name, traits) for path in (name, name + ".bak"))
+    loads = loads_as(primary, backup, own, other)
     loses = loads is Loads.BAK and primary is not View.MISSING
     first, path = (backup, name + ".bak") if primary is View.MISSING else (primary, name)
     nothing = first is View.MISSING or (first is View.NOTHING and _written_empty(store, path, name))
@@ -97,12 +107,12 @@ def _written_empty(store: Store, path: str, name: str) -> bool:
     return file is not None and parse_table(read_whole(file), name.rpartition("/")[2]).state.has_data
 
 
-def _view(store: Store, path: str, name: str, traits: Traits) -> View:
+def _view(store: Store, path: str, name: str, traits: Traits) -> tuple[View, Any]:
     file = store.file(path)
     if file is None:
-        return View.MISSING
+        return View.MISSING, None
     try:
         raw = read_whole(file)
     except RmqtoolError:
-        return View.UNREADABLE
-    return config_view(name.rpartition("/")[2], raw, traits)
+        return View.UNREADABLE, None
+    return _read(name.rpartition("/")[2], raw, traits)

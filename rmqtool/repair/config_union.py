@@ -75,7 +75,7 @@ def united(store: Store, name: str, traits: Traits) -> United:
         details.append(parsed.detail)
         whole = parsed_by(table, raw, traits).data if view is View.LOADS else None
         parts.append(_data(table, found) if whole is None else with_number_keys(table, whole))
-    loads = loads_as(*views)
+    loads = loads_as(*views, *parts)
     data = parts[0] if loads is Loads.PRIMARY else _union(*parts)
     loaded = {Loads.PRIMARY: 0, Loads.BAK: 1}.get(loads)
     has = {} if loaded is None else _leaves(parts[loaded] or {})
@@ -103,7 +103,7 @@ def _union(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[
 def _united(first: Any, second: Any) -> Any:
     """Entries of two maps; of an entry that is a map of numbers too, the numbers of both."""
     if not isinstance(first, dict) or not isinstance(second, dict):
-        return first
+        return second if first is None else first
     made = {**second, **first}
     for key in first.keys() & second.keys():
         if all(_is_numbers(one) for one in (first[key], second[key])):

@@ -67,6 +67,25 @@ class ParsedConfig(NamedTuple):
     detail: str | None
 
 
+def has_entries(data: Any) -> bool:
+    """Whether a table holds anything besides its version: `{"offsetTable":{}}` is an empty one."""
+    return isinstance(data, dict) and any(held for name, held in data.items() if name != "dataVersion")
+
+
+def lost_to_backup(data: Any, backup: Any) -> bool:
+    """Whether a table holds nothing, its `.bak` does, and no later version says that it was all removed.
+
+    A broker that starts without a table writes an empty one, and with the next write the same over `.bak`.
+    """
+    return not has_entries(data) and has_entries(backup) and _counter(data) <= _counter(backup)
+
+
+def _counter(data: Any) -> int:
+    version = data.get("dataVersion") if isinstance(data, dict) else None
+    counter = version.get("counter") if isinstance(version, dict) else None
+    return counter if isinstance(counter, int) else 0
+
+
 class _DuplicateKeys:
     """object_pairs_hook that keeps the last of equal keys, as fastjson does, and remembers them."""
 

@@ -89,17 +89,43 @@ def test_an_empty_table_without_a_backup_is_a_loss(
     assert headline == f"DO NOT START: {words} would load as an empty table."
 
 
-def test_a_table_that_was_emptied_beside_its_backup_is_named(damaged: Callable[[str], Path]) -> None:
-    """A broker loads `{}` and never asks for the `.bak`; `verify` and the advice know it, too."""
+@pytest.mark.parametrize("text", ["{}", '{"offsetTable":{}}', '{"offsetTable":null}'])
+def test_a_table_that_was_emptied_beside_its_backup_is_named(
+    damaged: Callable[[str], Path], text: str
+) -> None:
+    """A broker loads it and never asks for the `.bak`; `verify` and the advice know it, too.
+
+    The second form is what one writes that started without the table, before its next write takes the `.bak`.
+    """
     root = damaged(HEALTHY)
     (root / "config").mkdir(exist_ok=True)
-    (root / "config/consumerOffset.json").write_text("{}")
+    (root / "config/consumerOffset.json").write_text(text)
     (root / "config/consumerOffset.json.bak").write_text('{"offsetTable":{"Orders@readers":{0:7}}}')
     exit_code, document, headline = reported(root, "--as-version", "5.3.3")
     assert (exit_code, document["verdict"]) == (1, "damaged")
     assert headline.startswith("DAMAGED: consumer offsets (config/consumerOffset.json) are damaged")
     assert any(one["command"].startswith("rmqtool recover") for one in document["advice"])
     assert "CFG-NOTHING" in rmq("verify", root).stdout
+    assert '"entries_lost":1' in rmq("config", "check", root, "--json").stdout
+    planned = rmq("recover", root).stdout
+    assert "a broker reads no entry from config/consumerOffset.json" in planned
+    assert "parsed" not in planned
+
+
+def test_a_table_that_says_that_its_entries_were_removed_is_one(damaged: Callable[[str], Path]) -> None:
+    """Its version is later than that of the `.bak`."""
+    root = damaged(HEALTHY)
+    (root / "config").mkdir(exist_ok=True)
+    name, text = (
+        "config/topicQueueMapping.json",
+        '{{"dataVersion":{{"counter":{}}},"topicQueueMappingInfoMap":{}}}',
+    )
+    (root / name).write_text(text.format(4, "{}"))
+    (root / f"{name}.bak").write_text(text.format(3, '{"Orders":{"epoch":1}}'))
+    assert reported(root, "--as-version", "5.3.3")[1]["verdict"] == "safe"
+    assert "CFG-NOTHING" not in rmq("verify", root).stdout
+    (root / name).write_text(text.format(1, "{}"))
+    assert reported(root, "--as-version", "5.3.3")[1]["verdict"] == "damaged"
 
 
 def test_tables_that_a_broker_writes_empty_are_no_loss(damaged: Callable[[str], Path]) -> None:

@@ -10,7 +10,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.consequences.entry import Severity
-from rmqtool.store.config_json import ParsedConfig, ParseState, parse_table
+from rmqtool.store.config_json import ParsedConfig, ParseState, has_entries, parse_table
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.rocksdb import databases_of_tables
@@ -83,8 +83,8 @@ def _parsed(store: Store, path: str) -> ParsedConfig:
 
 
 def _is_empty_object(parsed: ParsedConfig) -> bool:
-    """`{}`: a table that was written empty."""
-    return parsed.state.has_data and not parsed.data
+    """`{}` or `{"offsetTable":{}}`: a table that was written empty."""
+    return parsed.state.has_data and not has_entries(parsed.data)
 
 
 def _entries(data: dict[str, object] | None) -> int | None:

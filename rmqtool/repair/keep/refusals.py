@@ -122,6 +122,8 @@ def _table(
     lost = _LOST.get(name.rpartition("/")[2], _LOST_OF_OTHERS)
     found = salvage_table(store, name, traits, own)
     problem = f"neither {name} nor its .bak can be parsed"
+    if loads is Loads.EMPTY:
+        problem = f"a broker reads no entry from {name}"
     if own is not None:
         problem = f"brokers {'from 5.0 on' if traits.tables_of_5 else 'before 5.0'} cannot read {name}"
     elif loads is Loads.BAK:
