@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.config_lost import config_lost
 from rmqtool.store.coverage import unopened as never_opened
-from rmqtool.store.coverage import unreadable
+from rmqtool.store.coverage import unopened_entries, unreadable
+from rmqtool.store.kinds import TOP_DIRECTORIES
 from rmqtool.store.layout import FileKind, StoreForm
 from rmqtool.store.names import escape_name
 
@@ -29,7 +30,9 @@ def noted(context: Context, store: Store, path: str) -> bool:
 def unlisted(store: Store, context: Context, *, commitlog: bool = False, config: bool = False) -> list[Row]:
     """Directories that could not be listed, as rows of `not_covered`; each was noted, or is warned of.
 
-    commitlog: only those that may hold segments; config: only that of the tables.
+    With them what is never opened in the place of a directory or a file, as a link to a disk that is not
+    mounted; those among segments are `undecoded_beside_log`. commitlog: only directories that may hold
+    segments; config: only that of the tables.
     """
     roots = {str(root) for root in store.roots}
     found = []
@@ -41,7 +44,13 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False, config:
             if context.console.quiet:
                 context.console.warn(f"{path}: {one.error}")
             found.append(unreadable(path, one.error))
-    return found
+    closed = (one for one in unopened_entries(store) if _holds_data(store, one) and not commitlog)
+    return found + unopened((one for one in closed if one.path == "config" or not config), context)
+
+
+def _holds_data(store: Store, file: StoreFile) -> bool:
+    """Whether rows of tables could lie there, but no segments."""
+    return file.path.partition("/")[0] in TOP_DIRECTORIES and not _among_segments(store, file)
 
 
 def warned(rows: list[Row], context: Context) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -196,3 +197,36 @@ def test_a_time_behind_what_was_dispatched(fresh_golden):
     result = rmq("query-time", found.path, "TopicA", "0", "0")
     assert result.exit_code == 1
     assert "146 records of this queue lie in the log behind offset 0" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("consumequeue", ["query-offset", "TopicA", 0, 0]),
+        ("consumequeue/TopicA", ["query-offset", "TopicA", 0, 0]),
+        ("consumequeue", ["query-time", "TopicA", 0, 0]),
+        ("consumequeue/TopicA/0", ["sql", "select count(*) from consumequeue"]),
+        ("consumequeue/TopicA/0/00000000000000000000", ["sql", "select count(*) from consumequeue"]),
+        ("index", ["sql", "select count(*) from index_items"]),
+        ("config", ["sql", "select count(*) from consumer_offsets"]),
+        ("config", ["offsets audit"]),
+        ("config", ["config check"]),
+        ("config", ["delayed"]),
+    ],
+)
+def test_what_lies_behind_a_link_that_leads_nowhere_is_missing_in_the_answer(
+    fresh_golden, tmp_path, place, words
+):
+    """Of a disk that is not mounted. What was on it was an empty table, or a queue without messages."""
+    root = fresh_golden("v498-basic").path
+    if (root / place).is_dir():
+        shutil.rmtree(root / place)
+    else:
+        (root / place).unlink()
+    (root / place).symlink_to(tmp_path / "not-mounted")
+    verb, *rest = words
+    result = rmq(*verb.split(), root, *rest, "--json")
+    summary = json.loads(result.stdout)["summary"]
+    assert (result.exit_code, summary["incomplete_reason"]) == (3, "unreadable"), result.stderr
+    assert place in {row["path"] for row in summary["not_covered"]}
+    assert f"{place}: " in result.stderr
