@@ -50,6 +50,7 @@ def check_layout(store: Store) -> Iterator[Finding]:
         files = store.of_kind(kind)
         if files:
             yield from _sizes(files, store.sizes[kind])
+    yield from _names(store)
     yield from _order(store, store.segments, FileKind.COMMITLOG)
     yield from _order(store, store.dledger_segments, FileKind.DLEDGER_DATA)
     yield from _no_log(store)
@@ -166,6 +167,38 @@ def _sizes(files: Sequence[StoreFile], size: FileSize) -> Iterator[Finding]:
             topic=file.topic,
             queue_id=file.queue_id,
         )
+
+
+def _names(store: Store) -> Iterator[Finding]:
+    """Files that a broker does not put where they belong, or would not beside one that it makes.
+
+    It sorts those of a directory by name, and those of all roots of the commit log together
+    (`MappedFileQueue#doLoad`).
+    Digits of a locale are right among their like.
+    """
+    together: dict[str, list[StoreFile]] = {}
+    for file in store.of_kind(*_SIZED):
+        if file.base_offset is not None:
+            place = file.kind if file.kind is FileKind.COMMITLOG else posixpath.dirname(file.path)
+            together.setdefault(place, []).append(file)
+    for files in together.values():
+        odd = [file for file in files if file.name != file_name(file.base_offset or 0)]
+        bases = [file.base_offset or 0 for file in sorted(files, key=lambda one: one.name)] if odd else []
+        confused = bases != sorted(bases)
+        for file in odd:
+            if confused or file.name.isascii():
+                yield finding(
+                    "DIR-NAME",
+                    path=file.display_path,
+                    position=0,
+                    physical_offset=_physical(file, 0),
+                    length=file.size,
+                    expected=file_name(file.base_offset or 0),
+                    found=file.name,
+                    topic=file.topic,
+                    queue_id=file.queue_id,
+                    severity=Severity.ERROR if confused else None,
+                )
 
 
 def _physical(file: StoreFile, position: int) -> int | None:

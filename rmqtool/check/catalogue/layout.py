@@ -75,6 +75,13 @@ ENTRIES = (
         "see rmqtool info STORE",
     ),
     Code(
+        "DIR-NAME",
+        Severity.WARNING,
+        "the name is not {expected}: a broker puts files in the order of their names, and gives those "
+        "that it makes 20 digits",
+        "rename it while no broker runs; rmqtool recover does so",
+    ),
+    Code(
         "DIR-UNREADABLE", Severity.ERROR, "cannot be read: {found}", "copy the disk first; then try --safe-io"
     ),
 )

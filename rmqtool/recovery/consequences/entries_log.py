@@ -161,7 +161,7 @@ LOG = (
         N,
         "{count} {count:name of a segment does|names of segments do} not have 20 digits: the broker loads "
         "{count:it by its|them by their} number",
-        "tools that sort by name may not",
+        "rename {count:it|them}: brokers sort by name, and put the next segment that they make in front",
     ),
     Entry(
         "DR-LOCALE-NAMES",
