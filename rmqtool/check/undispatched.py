@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from formats.properties import INNER_BASE
+from formats.system_topics import BROKER_TOPICS
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.queue_files import place_of
 from rmqtool.errors import RmqtoolError
@@ -34,7 +35,7 @@ def undispatched(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
     if not (check.queues or check.batches or around.topics):
         yield from _no_queues(check)
         return
-    with_queue = {topic for topic, _ in check.queues} | around.topics
+    with_queue = {topic for topic, _ in check.queues} | around.topics | BROKER_TOPICS  # nobody deletes these
     of_all = (*check.unplaced.items(), *check.further.unplaced.items())
     for key, unplaced in sorted(of_all, key=lambda one: one[0]):
         topic, queue_id = key

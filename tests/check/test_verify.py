@@ -253,3 +253,14 @@ def test_a_queue_file_whose_name_lies_inside_of_an_entry(tmp_path: Path) -> None
     assert reported.exit_code == 1
     errors = [row for row in reported.of_type("finding") if row["severity"] == "error"]
     assert [(row["code"], row["expected"], row["found"]) for row in errors] == [("CQ-MISSING-FILE", 0, 1)]
+
+
+def test_a_queue_of_the_brokers_own_topics_is_not_deleted(
+    fresh_golden: Callable[[str], fixtures.Golden],
+) -> None:
+    """Without a topic table nothing else tells whether a topic was deleted; of these nobody can."""
+    root = fresh_golden("v533-tx").path
+    shutil.rmtree(root / "consumequeue/RMQ_SYS_TRANS_OP_HALF_TOPIC")
+    result = rmq("verify", root, "--format", "ndjson")
+    assert result.exit_code == ExitCode.DAMAGE
+    assert {row["code"] for row in result.of_type("finding")} >= {"X-GHOST"}
