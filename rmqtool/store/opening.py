@@ -47,7 +47,11 @@ def is_listed(inventory: Inventory, place: str) -> bool:
 def extra_roots(
     target: Target, given: Iterable[str | os.PathLike[str]], config: StoreConfig | None
 ) -> list[str]:
-    """Absolute commit-log directories besides `commitlog/` of the root, without repetitions."""
+    """Absolute commit-log directories besides `commitlog/` of the root, without repetitions.
+
+    One that the settings name and that is not there counts, as a directory that cannot be listed: on a disk
+    that is not mounted it may hold what would look expired.
+    """
     own = os.path.join(target.root, "commitlog")
     wanted = [os.path.abspath(place) for place in given]
     single = target.form is StoreForm.FILE
@@ -58,8 +62,8 @@ def extra_roots(
         problem = _no_log(place)
         if problem is not None:
             raise UsageError(f"--commitlog {escape_name(place)}: {problem}")
-    if config is not None and target.form is StoreForm.STORE and config.is_root(target.root):
-        wanted += [place for place in config.commit_log_roots() if os.path.isdir(place)]
+    if config is not None and target.form is StoreForm.STORE and _is_for(config, target.root, own):
+        wanted += config.commit_log_roots()
     for place in wanted:
         inside = os.path.relpath(os.path.realpath(place), os.path.realpath(target.root)).split(os.sep)
         if inside[0] in TOP_DIRECTORIES and inside[0] != "commitlog":
@@ -78,6 +82,13 @@ def extra_roots(
             seen.add(os.path.realpath(chosen))
             result.append(chosen)
     return result
+
+
+def _is_for(config: StoreConfig, root: str, own: str) -> bool:
+    """Whether the settings are those of this store: they name its root, or no root and its `commitlog`."""
+    if config.root is not None:
+        return config.is_root(root)
+    return os.path.realpath(own) in map(os.path.realpath, config.commit_log_roots())
 
 
 def _no_log(place: str) -> str | None:

@@ -230,3 +230,29 @@ def test_what_lies_behind_a_link_that_leads_nowhere_is_missing_in_the_answer(
     assert (result.exit_code, summary["incomplete_reason"]) == (3, "unreadable"), result.stderr
     assert place in {row["path"] for row in summary["not_covered"]}
     assert f"{place}: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    "named", ["storePathCommitLog={own},{more}", "{root}\nstorePathCommitLog={own},{more}"]
+)
+def test_a_root_of_the_log_that_is_not_there_is_not_expired(fresh_golden, tmp_path, named):
+    """The disk with the first segments is not mounted: all that lies there looked expired, and was safe."""
+    found = fresh_golden("v498-basic")
+    own, more = found.path / "commitlog", tmp_path / "disk2"
+    more.mkdir()
+    for segment in sorted(own.iterdir())[:2]:
+        shutil.move(segment, more)
+    conf = tmp_path / "broker.conf"
+    text = named.format(root=f"storePathRootDir={found.path}", own=own, more=more)
+    conf.write_text(f"{found.config_path.read_text()}\n{text}\n")
+    words = (found.path, "--store-config", conf)
+    assert rmq("verify", *words).exit_code == rmq("doctor", *words).exit_code == 0
+    more.rename(tmp_path / "unmounted")
+    for verb in ("verify", "doctor", "stats", "dump"):
+        result = rmq(verb, *words)
+        assert result.exit_code == 3, verb
+        assert "disk2: cannot be listed: No such file or directory" in result.stderr
+    for verb in ("recover", "rebuild"):
+        result = rmq(verb, *words)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "disk2: No such file or directory, where segments belong: mount its disk" in result.stderr
