@@ -15,8 +15,8 @@ from formats import properties as props
 from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
+from rmqtool.repair.keep.gaps import light_missing
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
-from rmqtool.repair.keep.order import light_missing
 from rmqtool.repair.keep.room import Room
 from rmqtool.repair.keep.unlisted import count_dropped
 from rmqtool.repair.list_remains import only_pairs, without_lists

@@ -23,7 +23,8 @@ from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.misdirected import misdirected
 from rmqtool.repair.keep.model import UNUSED, Frame, Hole, Trust
-from rmqtool.repair.keep.order import SHORT, disown_for_room, order_of, scattered_runs, singleton_runs
+from rmqtool.repair.keep.order import disown_for_room, order_of, scattered_runs, singleton_runs
+from rmqtool.repair.keep.outliers import SHORT
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.room import Room
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.donor import DonorRange
     from rmqtool.repair.keep.hole_layout import HoleLayout
-    from rmqtool.repair.keep.model import QueueKey, Run, Survey, Torn
-    from rmqtool.repair.keep.order import Order, Position
+    from rmqtool.repair.keep.model import Position, QueueKey, Run, Survey, Torn
+    from rmqtool.repair.keep.order import Order
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
     from rmqtool.repair.keep.room import Missing
     from rmqtool.repair.keep.slot_assignment import Claims

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 QueueKey = tuple[str, int]
 """topic and queue number"""
+Position = tuple[QueueKey, int]
+"""a queue and a queue offset"""
 
 UNUSED = f"tail-{TailContent.ZERO.value}"
 """reason of a hole that is the unused rest of the last segment"""
