@@ -83,6 +83,11 @@ class Flusher:
         return self.flush_to(self._log.committed)
 
     @property
+    def behind(self) -> int:
+        """Bytes of the log that are not known to be on the medium."""
+        return max(self._log.end - self.flushed, 0)
+
+    @property
     def dirty_pages(self) -> int:
         """Pages between what is committed and what is flushed (`MappedFile#isAbleToFlush`)."""
         return self._log.committed // _PAGE - self.flushed // _PAGE

@@ -7,27 +7,15 @@ import threading
 import time
 import weakref
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
-from rmqtool.messagestore.acknowledging import Acknowledging
-from rmqtool.messagestore.appending import Appender, milliseconds
+from rmqtool.messagestore.appending import milliseconds
 from rmqtool.messagestore.arguments import all_checked, demand
+from rmqtool.messagestore.assembly import StoreCalls, assemble
 from rmqtool.messagestore.background import Background
-from rmqtool.messagestore.by_key import KeyReader
-from rmqtool.messagestore.dispatching import Dispatching
-from rmqtool.messagestore.expiry import Expiry
-from rmqtool.messagestore.flushing import Flusher
 from rmqtool.messagestore.loading import Loader
-from rmqtool.messagestore.log_reader import LogReader
-from rmqtool.messagestore.mapped_pulls import MappedPulls
-from rmqtool.messagestore.memory.keys import MemoryKeys
-from rmqtool.messagestore.memory.log import MemoryLog
-from rmqtool.messagestore.memory.reading import MemoryReader
-from rmqtool.messagestore.memory.routing import RoutedAppender, RoutedReader
-from rmqtool.messagestore.memory.table import MemoryTable
 from rmqtool.messagestore.messages import (
     Ack,
     AppendContext,
@@ -37,23 +25,12 @@ from rmqtool.messagestore.messages import (
     PutStatus,
     RawResult,
 )
-from rmqtool.messagestore.opening import find, full_disk_explained, log_of, start_store, topics_of
-from rmqtool.messagestore.queue_reader import UnitFiles
-from rmqtool.messagestore.reading import StoredReader, subscription_of
-from rmqtool.messagestore.records import RecordMaker
-from rmqtool.messagestore.replication.calls import Replication, ReplicationCalls
-from rmqtool.messagestore.replication.replicas import Replicas
-from rmqtool.messagestore.replication.store_log import StoreLog
+from rmqtool.messagestore.opening import find, full_disk_explained, start_store
+from rmqtool.messagestore.reading import subscription_of
+from rmqtool.messagestore.replication.calls import ReplicationCalls
 from rmqtool.messagestore.services.calls import ServiceCalls
-from rmqtool.messagestore.services.engine import Engine
-from rmqtool.messagestore.services.running import Services
 from rmqtool.messagestore.settings import settings_from
-from rmqtool.messagestore.state_files import StateFiles
-from rmqtool.messagestore.statistics import Statistics
 from rmqtool.messagestore.threads import Threads
-from rmqtool.messagestore.topics import Topics
-from rmqtool.messagestore.undrained import undrained
-from rmqtool.messagestore.writing import Writer
 from rmqtool.scan.table import DEFAULT_COLUMNS
 from rmqtool.store.access import in_words
 
@@ -64,6 +41,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rmqtool.messagestore.assembly import Parts
     from rmqtool.messagestore.expiry import Expired
     from rmqtool.messagestore.memory.log import MemoryUse
     from rmqtool.messagestore.messages import StoredMessage
@@ -92,124 +70,34 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         deliver: bool,
     ) -> None:
         """Call `open`."""
-        self._settings, self._opened = settings, opened
-        self._start, self.root, self.release = opened.start, str(opened.store.root), opened.release
-        config, start, folder = settings.config, opened.start, opened.held.folder
-        self._state = StateFiles(opened.held, of_5=start.traits.abort_is_written)
-        kept = self._kept = MemoryTable(opened.store, self._state, start.queues)
-        self._log = log_of(opened, settings)
-        stack.callback(self._log.close)
-        self._log.clear_tail()
-        self._flusher = Flusher(self._log)
-        reader = LogReader(opened.places.at, start.log)
-        shows_flushed = settings.sync_flush and start.traits.confirms_flushed
-        self._dispatching = Dispatching(
-            start,
-            reader,
-            opened.files,
-            opened.index,
-            (lambda: self._flusher.flushed) if shows_flushed else (lambda: self._log.committed),
-        )
-        self._flusher.on_flush = self._log.on_commit = self._dispatching.wake
-        self._statistics = Statistics(folder.here, lambda: (self.dispatch_behind, self.flush_behind))
-        offsets = {key: queue.max_offset for key, queue in start.queues.items()}
-        kernels = start.reading.kernels
-        maker = self._maker = RecordMaker(opened.release, config, settings.host)
-        appender = Appender(self._log, offsets, kernels, maker, clock=clock)
-        memory = self._memory = MemoryLog(
-            settings.memory_bytes,
-            kernels,
-            start.traits,
-            kept.begin,
-            clock=clock,
-            trailer=maker.trailer,
-            arrived=self._dispatching.announce,
-        )
-        self.topics = Topics(
-            topics_of(opened),
-            self._state,
-            create=settings.create_topics,
-            queues=settings.default_queues,
-            typed=start.traits.typed_queues,
-            undrained=partial(undrained, self.root, config, self.queues, self.offsets),
-            demand_open=self._demand_open,
-            check_name=maker.topic,
-            on_delete=memory.forget,
-            kept=kept,
-        )
-        start.topic_of = self.topics.get
-        replicas = Replicas(settings.replica_rule(opened.release))
-        acknowledging = Acknowledging(
-            self._flusher, replicas, synced=settings.sync_flush, timeout=settings.sync_flush_timeout
-        )
-        replicated = StoreLog(
-            self._log,
-            opened.places,
-            self._dispatching,
-            appender.lock,
-            self._flusher,
-            kernels,
-            synced=settings.sync_flush,
-        )
-        self._replication = Replication(settings, replicated, replicas)
-        self._writer = Writer(
-            settings,
-            maker,
-            self.topics,
-            RoutedAppender(appender, memory, self.topics),
-            acknowledging,
-            self._dispatching,
-            self._refusal,
-            self._statistics,
-        )
-        units = UnitFiles(folder)
-        stored = StoredReader(
-            reader,
-            units,
-            start.queues,
-            start.traits,
-            settings.limits,
-            kernels,
-            reads_slave=settings.reads_slave,
-        )
-        self._mapped_pulls = MappedPulls(
-            folder.at,
-            reader,
-            start,
-            settings.limits,
-            self._dispatching,
-            self.topics,
-            self._statistics,
-            kernels,
-        )
-        self._keys = KeyReader(
-            folder, reader, start.log, self._mapped_pulls, self._dispatching, opened.index, kernels
-        )
-        self._memory_keys = MemoryKeys(self._keys, memory)
-        self._reader = RoutedReader(stored, MemoryReader(memory, settings.limits), self.topics)
-        self._expiry = Expiry(
-            folder,
-            opened.places,
-            config,
-            start,
-            appender.lock,
-            self._flusher,
-            self._dispatching,
-            reader,
-            units,
-            self._forget,
-            clock,
-        )
-        self._services = Services(self._engine(maker, reader, clock))
+        self._settings, self._opened, self._start = settings, opened, opened.start
+        self.root, self.release = str(opened.store.root), opened.release
         self._why_closed: str | None = None
         self._closing = threading.Lock()
-        for one in (units, self._mapped_pulls, self._keys, reader):
-            stack.callback(one.close)
+        calls = StoreCalls(self._demand_open, self._refusal, self.queues, self.offsets, self.get)
+        self._take(assemble(opened, settings, stack, clock, calls))
+        self._begin(stack, deliver=deliver)
+        self._stack = stack.pop_all()
+        _open_stores.add(self)
+
+    def _take(self, parts: Parts) -> None:
+        """Each by a name of its own: a put or a pull takes no time to find them."""
+        logged, putting, pulling = parts.logged, parts.putting, parts.pulling
+        self._state, self._log, self._flusher = logged.state, logged.log, logged.flusher
+        self._dispatching, self._statistics = logged.dispatching, logged.statistics
+        self._maker, self._memory, self._kept = putting.maker, putting.memory, putting.kept
+        self.topics, self._writer, self._replication = putting.topics, putting.writer, putting.replication
+        self._reader, self._mapped_pulls = pulling.reader, pulling.mapped_pulls
+        self._keys, self._memory_keys = pulling.keys, pulling.memory_keys
+        self._expiry, self._services = parts.expiry, parts.services
+
+    def _begin(self, stack: ExitStack, *, deliver: bool) -> None:
+        """The store is marked as open, and all that works beside it begins. stack: ends that."""
         self._state.mark_lock()
-        self._state.begin(new=opened.new and not settings.slave)
+        self._state.begin(new=self._opened.new and not self._settings.slave)
         self._background = Background(
-            settings,
-            opened,
+            self._settings,
+            self._opened,
             self._log,
             self._flusher,
             self._dispatching,
@@ -224,40 +112,12 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             self._replication,
             self._writer,
             self._flusher,
-            clean=start.clean,
+            clean=self._start.clean,
             stack=stack,
         )
-        if deliver and not settings.slave:
+        if deliver and not self._settings.slave:
             stack.callback(self._services.end)
             self._services.deliver()
-        self._stack = stack.pop_all()
-        _open_stores.add(self)
-
-    def _forget(self, path: str) -> None:
-        """A segment, a queue file or an index file is gone."""
-        self._mapped_pulls.forget(path)
-        self._keys.forget(path)
-
-    def _engine(self, maker: RecordMaker, reader: LogReader, clock: Callable[[], int]) -> Engine:
-        opened = self._opened
-        return Engine(
-            opened.store,
-            opened.release,
-            self._settings,
-            self._state,
-            self.topics,
-            maker,
-            self._writer,
-            self._reader,
-            reader,
-            self._dispatching.catch_up,
-            self._flusher.flush_all,
-            clock,
-            opened.start.clean,
-            opened.start.reading.kernels,
-            self.get,
-            self._dispatching.wait,
-        )
 
     @classmethod
     def open(
@@ -494,7 +354,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
     @property
     def flush_behind(self) -> int:
         """Bytes of the log that are not known to be on the medium."""
-        return max(self._log.end - self._flusher.flushed, 0)
+        return self._flusher.behind
 
     def stats(self) -> StoreStatistics:
         """What was put and read, how fast, how far dispatch and flush are behind. Raises `StoreIOError`."""
