@@ -135,6 +135,7 @@ def plan_recovery(
 ) -> Planned:
     """The plan of the parameters `chosen`, as a saved plan has them. work: a directory for what is made."""
     from rmqtool.repair.keep.planner import KeepOptions, keep
+    from rmqtool.scan.options import ReadOptions as LogOptions
     from rmqtool.store.access import Access
     from rmqtool.store.names import unescape_name
 
@@ -142,15 +143,13 @@ def plan_recovery(
     if chosen["policy"] == Policy.BROKER:
         return _as_broker(context, opened, release, chosen, read)
     with context.progress("reading", 0) as progress:
+        access = Access.of(read.bytes_per_second, careful=True, live=False)
         options = KeepOptions(
             release=release,
             named_release=chosen["release"],
             keep_bodies=chosen["damaged_body"] == DamagedBody.KEEP,
             donors=tuple(map(unescape_name, chosen["donors"])),
-            jobs=read.job_count,
-            access=Access.of(read.bytes_per_second, careful=True, live=False),
-            advance=progress.advance,
-            expect=progress.expect_more,
+            reading=LogOptions(access, read.job_count, advance=progress.advance, expect=progress.expect_more),
         )
         return keep(opened, options, work).planned
 

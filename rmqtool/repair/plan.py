@@ -266,12 +266,12 @@ def make_planned(
         unproven_offsets=words.unproven_offsets,
         undecided=words.undecided,
     )
-    return Planned(plan, ordered)
+    return Planned(plan, ordered, words.blanks, words.skipping)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """What a plan says beside its changes."""
+    """What a plan says beside its changes. blanks, skipping: as in `Planned`, for who checks its result."""
 
     saved: Cost = field(default_factory=lambda: Cost(messages=0))
     lost: Cost = field(default_factory=lambda: Cost(messages=0))
@@ -279,6 +279,8 @@ class PlanSummary:
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
     undecided: tuple[Undecided, ...] = ()
+    blanks: bool = False
+    skipping: frozenset[tuple[str, int]] = frozenset()
 
 
 def tool_version() -> str:

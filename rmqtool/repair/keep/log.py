@@ -40,7 +40,7 @@ from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.room import Missing
     from rmqtool.repair.keep.slot_assignment import Claims
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
@@ -175,15 +176,22 @@ class LogRepair:
 
     store: Store
     placing: Placing
-    kernels: Kernels
-    mode: OpenMode
+    reading: ReadOptions
     plan_id: str
     rules: FileRules
     work: str
     keep_bodies: bool = False
     donors: Sequence[Store] = ()
-    jobs: int = 1
-    advance: Callable[[int], object] | None = None
+
+    @property
+    def kernels(self) -> Kernels:
+        """Those for a log of this size."""
+        return self.reading.kernels
+
+    @property
+    def mode(self) -> OpenMode:
+        """How its files are opened."""
+        return self.reading.access
 
     def repair(self) -> RepairedLog:
         """Reads the whole log, then decides about every hole in it."""
@@ -275,7 +283,8 @@ class LogRepair:
         return by_units(self.store, survey, room, rule, unlisted)
 
     def _survey_of(self, segments: Sequence[PlacedSegment], unlisted: Ints | None = None) -> Survey:
-        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance, unlisted)
+        jobs, advance = self.reading.jobs, self.reading.advance
+        surveyor = Surveyor(self.kernels, self.mode, self.rules, jobs, advance, unlisted)
         survey = surveyor.read(segments)
         cut_stale(survey)
         return survey

@@ -45,13 +45,12 @@ from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from rmqtool.repair.keep.behind import OnlyEntries
     from rmqtool.repair.keep.model import Frame
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
-    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -61,23 +60,15 @@ COMMAND = "recover"
 class KeepOptions:
     """release: whose broker will start; named_release: the same where somebody named it.
 
-    keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
-    access: how files are opened; they are copied, never mapped. expect: gets the bytes that `advance` will
-    count from now on.
+    keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. reading: how files are read; they
+    are copied, never mapped.
     """
 
     release: str
     named_release: str | None = None
     keep_bodies: bool = False
     donors: tuple[str, ...] = ()
-    jobs: int = 1
-    access: Access = field(default_factory=lambda: Access("pread"))
-    advance: Callable[[int], object] | None = None
-    expect: Callable[[int], object] = int
-
-    def reading(self, kernels: Kernels) -> ReadOptions:
-        """How the log is read."""
-        return ReadOptions(self.access, self.jobs, advance=self.advance, expect=self.expect, given=kernels)
+    reading: ReadOptions = field(default_factory=lambda: ReadOptions(Access("pread")))
 
     def parameters(self) -> dict[str, Any]:
         """All that the plan depends on beside the store, as plain data."""
@@ -109,26 +100,24 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     inputs = tuple(Input(path=one.display_path, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
     parameters = options.parameters()
     kernels = choose_kernels(data_bytes(store.segments))
-    progress = Counted(options.reading(kernels))
-    placing = place_segments(store, kernels, options.access)
+    progress = Counted(replace(options.reading, given=kernels))
+    access = progress.reading.access
+    placing = place_segments(store, kernels, access)
     if not placing.segments:
         shown = escape_name(str(store.given))
         raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
     donors = [Store.open(one) for one in options.donors]
-    placing = with_ends(store, placing, donors, kernels, options.access)
+    placing = with_ends(store, placing, donors, kernels, access)
     rules = rules_of(store, options.release)
     log_repair = LogRepair(
         store,
         placing,
-        kernels,
-        options.access,
+        progress.reading,
         plan_id(COMMAND, parameters, inputs),
         rules,
         work,
         keep_bodies=options.keep_bodies,
         donors=donors,
-        jobs=options.jobs,
-        advance=progress.reading.advance,
     )
     size = sum(one.size for one in store.segments)
     progress.announce(2 * size)  # the survey, and what queues and index are made of
@@ -177,9 +166,10 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
             unproven_offsets=_unproven(log) if edits else (),
             undecided=_undecided(log) if edits else (),
             notes=notes,
+            blanks=bool(log.blanks),
+            skipping=frozenset(log.skipping),
         ),
     )
-    planned = replace(planned, blanks=bool(log.blanks), skipping=frozenset(log.skipping))
     if costs is not None and (remains := _remains(costs)) is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)

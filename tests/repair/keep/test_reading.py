@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fixtures import apply_case, damage_case
 from rmqtool.repair.keep.planner import KeepOptions, keep
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -33,7 +34,8 @@ def test_three_readings_are_counted(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     limit, reported = Counted(), []
     access = Access("pread", limit=cast("Any", limit))
-    keep(store, KeepOptions("5.3.3", access=access, jobs=2, advance=reported.append), str(tmp_path / "work"))
+    reading = ReadOptions(access, 2, advance=reported.append)
+    keep(store, KeepOptions("5.3.3", reading=reading), str(tmp_path / "work"))
     size = sum(one.size for one in store.segments)
     assert sum(reported) > 2 * size
     assert limit.taken > sum(reported)
