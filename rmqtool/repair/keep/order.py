@@ -7,7 +7,6 @@ missing, and then the log has a hole between that is large enough for them, or s
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -234,19 +233,20 @@ class _Ordering:
         doubtful = [*order.outliers, *self._singletons, *(one.chosen for one in duplicates)]
         fronts = Fronts(self._holes, doubtful)
         for key in self._survey.runs:
-            order.missing += self._gaps(key, fronts, batch=self._is_batch(key))
+            order.missing += self._gaps(key, fronts)
         changed = self._settle(duplicates)
         order.missing = [one for one in order.missing if one.key not in changed]
         for key in changed:
-            order.missing += self._gaps(key, fronts, batch=False)
+            order.missing += self._gaps(key, fronts)
 
-    def _gaps(self, key: QueueKey, fronts: Fronts, *, batch: bool) -> list[Missing]:
+    def _gaps(self, key: QueueKey, fronts: Fronts) -> list[Missing]:
         """What a queue misses; nothing where it was numbered twice."""
         runs = self._order.chosen[key]
         if key in self._order.twice:
             return []
         front, gaps = gap_in_front(runs, self._begin), list(gaps_between(runs))
-        return [front, *gaps] if front is not None and fronts.believes(front, batch=batch) else gaps
+        lost = front is not None and fronts.believes(front, batch=self._is_batch(key))
+        return [front, *gaps] if front is not None and lost else gaps
 
     def _settle(self, duplicates: Sequence[Duplicate]) -> Collection[QueueKey]:
         """Exchanges records with the outliers that count in their place; the queues where it did."""
@@ -255,15 +255,15 @@ class _Ordering:
         missed = missed_elsewhere(order.missing, both)
         settled = settle(duplicates, order.chosen, self._units.with_unit(both), missed)
         order.undecided += settled.undecided
-        instead: dict[QueueKey, dict[int, Run]] = defaultdict(dict)
-        for one, other in settled.exchanged:
-            instead[one.key][one.start] = other
-        taken = {other.start for _, other in settled.exchanged}
+        instead = {one.start: other for one, other in settled.exchanged}
+        taken = {other.start for other in instead.values()}
         order.outliers = [one for one in order.outliers if one.start not in taken]
         order.outliers += [one for one, _ in settled.exchanged]
-        for key, by_start in instead.items():
-            order.chosen[key] = [by_start.get(one.start, one) for one in order.chosen[key]]
-        return instead
+        changed = dict.fromkeys(one.key for one, _ in settled.exchanged)
+        for key in changed:
+            order.chosen[key] = [instead.get(one.start, one) for one in order.chosen[key]]
+        self._singletons = [instead.get(one.start, one) for one in self._singletons]
+        return changed
 
     def _disown_singletons(self) -> None:
         """Records that are all of their queue are outliers where they are another queue's; others are lonely.

@@ -158,6 +158,31 @@ def test_of_two_records_that_exclude_each_other_the_one_with_a_unit_is_right(kno
     assert order.outliers == [both[1 - known]]
 
 
+def single(key: tuple[str, int], slot: int, at: int) -> Run:
+    return Run(key, slot, slot, at, at, at + RECORD, at + RECORD)
+
+
+def test_a_record_that_counts_in_the_place_of_another_queues_stays() -> None:
+    """Two records state 12 of one queue; another queue misses 12 where the first one lies."""
+    own, alone = ("T", 1), ("T", 9)
+    wrong, right = single(alone, 12, 1200), single(alone, 12, 2500)
+    runs = [Run(own, 0, 11, 0, 1100, 1200, 100), Run(own, 13, 20, 1300, 2000, 2100, 1400)]
+    order = order_of(survey({own: runs, alone: [wrong, right]}, []))
+    assert order.chosen[alone] == [right]
+    assert order.outliers == [wrong]
+
+
+def test_what_a_batch_queue_misses_in_front_is_one_batch_also_behind_an_exchange() -> None:
+    """Of two records with queue offset 5 the second one has the unit; a hole had room for a batch of five."""
+    key = "T", 0
+    both = single(key, 5, 100), single(key, 5, 200)
+    log = survey({key: [*both, Run(key, 6, 9, 300, 600, 700, 400)]}, [(0, 100)])
+    log.batches = frozenset({"T"})
+    order = order_of(log, places=lambda asked: {one.start: {5} for one in asked if one.start == 200})
+    assert order.chosen[key][0] == both[1]
+    assert [(one.first, one.last) for one in order.missing] == [(0, 4)]
+
+
 def test_of_equally_many_records_those_in_order_that_miss_less() -> None:
     """With two whose queue number is wrong two positions would be missing, with the queue's own two none."""
     key = "T", 0
