@@ -64,7 +64,8 @@ def test_what_is_cut_is_an_error(tmp_path: Path, asked: str) -> None:
     with filled(tmp_path) as store:
         at = store.get("T", 0, COUNT - 1).messages[0].physical_offset
         assert ASKED[asked](store, at) == b"R" * 1000
-        store._forget(SEGMENT)  # so that a key asks for its window once more
+        store._mapped_pulls.forget(SEGMENT)
+        store._keys.forget(SEGMENT)  # so that it asks for its window once more
         with pytest.MonkeyPatch.context() as patch:
             # within the page of a record no fault says it, in front of it one does
             cut_behind(patch, SEGMENT, tmp_path / SEGMENT, at + 150 if asked == "get" else 4096)
