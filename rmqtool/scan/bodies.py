@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from formats.commitlog import SysFlag, compression_of
 from rmqtool.scan.fields import Field
-from rmqtool.scan.text import binary, validity
+from rmqtool.scan.text import validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rmqtool.scan.events import Records
-    from rmqtool.scan.kernel_types import Kernels
 
     Plain = bytes | memoryview | None
 
@@ -119,26 +118,28 @@ def inflate(stored: memoryview, sys_flag: int, limit: int = PLAIN_LIMIT) -> tupl
 
 
 class Bodies:
-    """Bodies of one batch. plain: what they inflate to (`inflate`); without it that is found out here."""
+    """Bodies of one batch. joined: makes the column of them as they are stored.
 
-    def __init__(self, records: Records, kernels: Kernels, plain: Sequence[Plain] | None = None) -> None:
-        self._records = records
-        self._kernels = kernels
-        self._given = plain
-        flags = records.rows[:, Field.SYS_FLAG]
-        self._as_stored = plain is None and not (flags & SysFlag.COMPRESSED).any()
-        """the usual batch, in which no body is compressed: plain bodies are the stored ones"""
+    plain: what they inflate to (`inflate`); without it that is found out here. compressed: whether some body
+    may be.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        joined: Callable[[], pa.Array],
+        plain: Sequence[Plain] | None,
+        *,
+        compressed: bool,
+    ) -> None:
+        self._records, self._given = records, plain
+        self.stored = joined
+        self.as_stored = plain is None and not compressed
+        """the usual batch: plain bodies are the stored ones"""
 
     @cached_property
     def _stored(self) -> list[memoryview]:
         return stored_bodies(self._records)
-
-    @cached_property
-    def _joined(self) -> pa.Array:
-        rows = self._records.rows
-        lengths = np.maximum(rows[:, Field.BODY_LENGTH], 0)
-        places = rows[:, Field.BODY_POSITION] - self._records.origin
-        return binary(self._kernels, self._records.window, places, lengths, np.ones(len(rows), bool))
 
     @cached_property
     def _plain(self) -> Sequence[Plain]:
@@ -147,17 +148,13 @@ class Bodies:
         flags = self._records.rows[:, Field.SYS_FLAG].tolist()
         return [inflate(body, flag)[0] for body, flag in zip(self._stored, flags, strict=True)]
 
-    def stored(self) -> pa.Array:
-        """As it lies in the log."""
-        return self._joined
-
     def plain(self) -> pa.Array:
         """Decompressed; null where that fails."""
-        return self._joined if self._as_stored else _binary(self._plain)
+        return self.stored() if self.as_stored else _binary(self._plain)
 
     def plain_lengths(self) -> pa.Array:
         """Bytes after decompression; null where that fails."""
-        if self._as_stored:
+        if self.as_stored:
             return pa.array(np.maximum(self._records.rows[:, Field.BODY_LENGTH], 0), pa.int32())
         return pa.array([None if body is None else len(body) for body in self._plain], pa.int32())
 

@@ -56,6 +56,15 @@ class Field(IntEnum):
 
 ROW_WIDTH = len(Field)
 
+TEXTS = (
+    Field.BODY_POSITION,
+    Field.PROPERTIES_POSITION,
+    Field.TAGS_POSITION,
+    Field.KEYS_POSITION,
+    Field.UNIQ_KEY_POSITION,
+)
+"""what can be copied into columns together"""
+
 
 class CrcState(IntEnum):
     """`ABSENT`: no body, and the broker checks none. `UNCHECKED`: the caller asked for no CRC."""
@@ -391,6 +400,34 @@ class FoundColumn(IntEnum):
     SEGMENT = 0
     START = 1
     STOP = 2
+
+
+SUMMARISED = (
+    Field.MAGIC,
+    Field.SYS_FLAG,
+    Field.CRC_STATE,
+    Field.ISSUES,
+    *(Field(position + 1) for position in TEXTS),
+)
+"""fields that have few values in a run, and lengths"""
+
+
+class Summary(IntEnum):
+    """Rows of figures of `kernels.columns.numbers`, each with a number for some fields."""
+
+    LOWEST = 0
+    HIGHEST = 1
+    TOTAL = 2
+    """of values above 0"""
+
+
+class Alike(IntFlag):
+    """What all records of a run may have in common."""
+
+    TOPIC = 1
+    BORN_HOST = 2
+    STORE_HOST = 4
+    ALL = TOPIC | BORN_HOST | STORE_HOST
 
 
 class Spanned(IntEnum):

@@ -280,7 +280,20 @@ class Kernels(Protocol):
 
     def gather(self, buf: Bytes, positions: Ints, lengths: Ints, offsets: Int32s, out: Bytes) -> int: ...
 
-    def same_spans(self, buf: Bytes, positions: Ints, length: int) -> bool: ...
+    def gather_fields(
+        self,
+        buf: Bytes,
+        origin: int,
+        rows: Ints,
+        compared: int,
+        fields: Ints,
+        ends: tuple[Int32s, ...],
+        out: tuple[Bytes, ...],
+    ) -> int: ...
+
+    def numbers(
+        self, rows: Ints, summarised: Ints, figures: Ints, fields: Ints, narrow: Int32s, wide: Ints
+    ) -> None: ...
 
     def property_texts(
         self,

@@ -138,5 +138,5 @@ _rooms = {
 building, carve, dispatch, encoding, hashes, lookup = (
     _rooms[one] for one in ("building", "carve", "dispatch", "encoding", "hashes", "lookup")
 )
-for _one in ("checksum", "entries", "sound", "spans", "tally", "text", "walk"):
+for _one in ("checksum", "columns", "entries", "sound", "spans", "tally", "text", "walk"):
     globals().update(vars(_rooms[_one]))

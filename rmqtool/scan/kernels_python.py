@@ -20,6 +20,7 @@ from rmqtool.scan import dispatch_python as dispatch
 from rmqtool.scan import encoding_python as encoding
 from rmqtool.scan import fields as f
 from rmqtool.scan import hashes_python as hashes
+from rmqtool.scan.columns_python import gather_fields, numbers
 from rmqtool.scan.entries_python import walk_entries
 from rmqtool.scan.fields import Check, CrcState, DispatchColumn, Field, Issue, Place, Status, Stop, Sum
 from rmqtool.scan.record_python import ACCEPTED, Verdict, contents, frame
@@ -29,7 +30,6 @@ from rmqtool.scan.spans_python import (
     message_ids,
     property_spans,
     property_texts,
-    same_spans,
 )
 from rmqtool.scan.tally_python import tally
 
@@ -50,13 +50,14 @@ __all__ = [
     "find_record",
     "first_nonzero",
     "gather",
+    "gather_fields",
     "hashes",
     "lookup",
     "message_ids",
+    "numbers",
     "property_spans",
     "property_texts",
     "records_at",
-    "same_spans",
     "sound_columns",
     "sound_stretches",
     "sound_without_keys",

@@ -37,11 +37,6 @@ def gather(buf: Bytes, positions: Ints, lengths: Ints, offsets: Int32s, out: Byt
     return total
 
 
-def same_spans(buf: Bytes, positions: Ints, length: int) -> bool:
-    """See `kernels.same_spans`."""
-    return len({bytes(buf[at : at + length]) for at in positions.tolist()}) <= 1
-
-
 def property_texts(
     buf: Bytes, spans: Ints, name_ends: Int32s, names: Bytes, value_ends: Int32s, values: Bytes
 ) -> tuple[int, int]:

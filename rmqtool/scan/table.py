@@ -7,7 +7,7 @@ docs/table.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from rmqtool.scan import fields as f
 from rmqtool.scan import text
 from rmqtool.scan.bodies import Bodies
-from rmqtool.scan.fields import CrcState, Field, Issue
+from rmqtool.scan.fields import Alike, CrcState, Field, Issue, Summary
 from rmqtool.scan.maps import property_maps
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Batch:
     store: str | None
     kernels: Kernels
     plain: Sequence[Plain] | None
+    columns: Sequence[Column]
+    """that are wanted"""
     rows: npt.NDArray[np.int64] = field(init=False)
     window: npt.NDArray[np.uint8] = field(init=False)
     origin: int = field(init=False)
@@ -55,7 +57,36 @@ class Batch:
         """One field of all records, contiguous."""
         return np.ascontiguousarray(self.rows[:, column])
 
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """Where the records begin in the window."""
+        return self.ints(Field.POSITION) - self.origin
+
+    @cached_property
+    def _numbers(self) -> tuple[dict[Field, pa.Array], dict[Field, list[int]]]:
+        kinds = {one.as_is: one.type for one in self.columns if one.as_is is not None}
+        numeric = {one: kind for one, kind in kinds.items() if one not in f.TEXTS}
+        return text.fields_as_numbers(self.kernels, self.rows, numeric)
+
+    def number(self, column: Field, arrow: pa.DataType) -> pa.Array:
+        """A field that is a number of its own."""
+        found = self._numbers[0].get(column)
+        return text.numbers(self.rows[:, column], arrow) if found is None else found
+
+    @property
+    def summary(self) -> dict[Field, list[int]]:
+        """What `Summary` says of the fields of `SUMMARISED`."""
+        return self._numbers[1]
+
+    def only(self, column: Field) -> int | None:
+        """The value that a field has in all records, None where there are several."""
+        lowest, highest, _ = self.summary[column]
+        return lowest if lowest == highest else None
+
     def _bit(self, column: Field, bits: int) -> npt.NDArray[np.bool_]:
+        value = self.only(column)
+        if value is not None:
+            return np.full(len(self.rows), value & bits != 0)
         return np.asarray((self.rows[:, column] & bits) != 0, np.bool_)
 
     def has(self, issue: Issue) -> npt.NDArray[np.bool_]:
@@ -67,7 +98,7 @@ class Batch:
         """Where each record lies in the log, or says that it lay."""
         if self.base is None:
             return self.ints(Field.STORED_PHYSICAL_OFFSET)
-        return self.base + self.ints(Field.POSITION)
+        return self.places + (self.base + self.origin)
 
     @cached_property
     def born_v6(self) -> npt.NDArray[np.bool_]:
@@ -83,22 +114,39 @@ class Batch:
     def store_host_positions(self) -> npt.NDArray[np.int64]:
         """Places of the store hosts in the window."""
         born_extra = self.born_v6 * f.HOST_V6_EXTRA
-        return self.ints(Field.POSITION) - self.origin + f.OFF_STORE_HOST + born_extra
+        places = self.places + (f.OFF_STORE_HOST + born_extra)
+        return np.full(len(places), places[0]) if self.alike(Alike.STORE_HOST) else places
 
     @cached_property
     def bodies(self) -> Bodies:
         """Bodies of the batch."""
-        return Bodies(self.records, self.kernels, self.plain)
+        compressed = bool(self._bit(Field.SYS_FLAG, SysFlag.COMPRESSED).any())
+        return Bodies(self.records, lambda: self.text(Field.BODY_POSITION), self.plain, compressed=compressed)
+
+    @cached_property
+    def _texts(self) -> tuple[dict[Field, pa.Array], int]:
+        texts = [one.as_is for one in self.columns if one.as_is in f.TEXTS]
+        compared = int(any(one.compares for one in self.columns)) and Alike.ALL
+        return self._copied(texts, compared)
+
+    def _copied(self, positions: Sequence[Field], compared: int) -> tuple[dict[Field, pa.Array], int]:
+        sizes = {one: self.summary[Field(one + 1)][Summary.TOTAL] for one in positions}
+        return text.fields_as_binary(self.kernels, self.window, self.origin, self.rows, sizes, compared)
+
+    def text(self, position: Field) -> pa.Array:
+        """One of `TEXTS` as it lies, nothing where it is absent."""
+        found = self._texts[0].get(position)
+        return self._copied([position], 0)[0][position] if found is None else found
+
+    def alike(self, what: Alike) -> bool:
+        """Whether all records have this in common; False without a record."""
+        return len(self.rows) > 0 and bool(self._texts[1] & what)
 
     @cached_property
     def property_maps(self) -> Maps:
         """Properties of the batch as maps."""
         return property_maps(
-            self.kernels,
-            self.window,
-            self.ints(Field.PROPERTIES_POSITION) - self.origin,
-            self.ints(Field.PROPERTIES_LENGTH),
-            self.has(Issue.PROPERTIES_UTF8),
+            self.kernels, *text.spans(self.text(Field.PROPERTIES_POSITION)), self.has(Issue.PROPERTIES_UTF8)
         )
 
     @cached_property
@@ -108,33 +156,34 @@ class Batch:
         lost = self.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX) | maps.empty
         return np.asarray(lost | (maps.counts != self.ints(Field.PROPERTY_COUNT)), np.bool_)
 
-    def raw_properties(self, present: npt.NDArray[np.bool_]) -> pa.Array:
-        """Properties as stored, null where `present` is false."""
-        lengths = np.maximum(self.ints(Field.PROPERTIES_LENGTH), 0)
-        places = self.ints(Field.PROPERTIES_POSITION) - self.origin
-        return text.binary(self.kernels, self.window, places, lengths, present)
-
     def span(self, position: Field, issue: Issue) -> pa.Array:
         """A text field as string column, null where it is absent."""
-        lengths = self.ints(Field(position + 1))
-        places = self.ints(position) - self.origin
-        return text.strings(self.kernels, self.window, places, lengths, lengths >= 0, self.has(issue))
-
-
-def _int(column: Field, arrow: pa.DataType) -> Callable[[Batch], pa.Array]:
-    return lambda batch: text.numbers(batch.rows[:, column], arrow)
+        array = self.text(position)
+        if self.summary[Field(position + 1)][Summary.LOWEST] < 0:
+            present = text.validity(self.rows[:, position + 1] >= 0)
+            array = pa.Array.from_buffers(array.type, len(array), [present, *array.buffers()[1:]])
+        return text.decoded(array, self.has(issue))
 
 
 def _repeated(value: str | int | None, count: int, arrow: pa.DataType) -> pa.Array:
+    if isinstance(value, str):
+        return text.repeated(value.encode(), count)
     return pa.repeat(pa.scalar(value, arrow), count)
 
 
-def _chosen(names: Sequence[str | None], which: npt.NDArray[Any]) -> pa.Array:
-    if len(which) and (which == which[0]).all():  # as usual
-        return pa.repeat(pa.scalar(names[int(which[0])], pa.string()), len(which))
-    return pa.DictionaryArray.from_arrays(
-        pa.array(which.astype(np.int8)), pa.array(names, pa.string())
-    ).dictionary_decode()
+def _named(
+    column: Field, names: Sequence[str | None], code: Callable[[Any], Any]
+) -> Callable[[Batch], pa.Array]:
+    """Names for what a field holds. code: their places, of one value or many."""
+
+    def build(batch: Batch) -> pa.Array:
+        value = batch.only(column)
+        if value is not None:  # as usual
+            return _repeated(names[int(code(value))], len(batch.rows), _str)
+        which = code(batch.rows[:, column]).astype(np.int8)
+        return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(names, _str)).dictionary_decode()
+
+    return build
 
 
 _CRC_NAMES: list[str | None] = ["absent", "ok", "bad", None]
@@ -142,19 +191,12 @@ _TRANSACTION_NAMES = ["none", "prepared", "commit", "rollback"]
 _COMPRESSION_NAMES = ["zlib", "lz4", "zstd", "zlib", "unknown", "unknown", "unknown", "unknown", None]
 
 
-def _compression(batch: Batch) -> pa.Array:
-    flags = batch.rows[:, Field.SYS_FLAG]
-    return _chosen(_COMPRESSION_NAMES, np.where(flags & 1, (flags >> 8) & 7, 8))
-
-
 def _topic(batch: Batch) -> pa.Array:
-    places, lengths = batch.ints(Field.TOPIC_POSITION) - batch.origin, batch.ints(Field.TOPIC_LENGTH)
     good = ~batch.has(Issue.TOPIC_UTF8)
-    length = int(lengths[0]) if len(lengths) else 0
-    if good.all() and (lengths == length).all() and batch.kernels.same_spans(batch.window, places, length):
-        # as usual, of one queue
-        raw = batch.window[places[0] : places[0] + length] if len(places) else batch.window[:0]
-        return pa.repeat(raw.tobytes().decode(), len(lengths))
+    if batch.alike(Alike.TOPIC) and good.all():  # as usual, of one queue
+        place, length = batch.rows[0, Field.TOPIC_POSITION] - batch.origin, batch.rows[0, Field.TOPIC_LENGTH]
+        return text.repeated(batch.window[place : place + length].tobytes(), len(good))
+    places, lengths = batch.ints(Field.TOPIC_POSITION) - batch.origin, batch.ints(Field.TOPIC_LENGTH)
     return text.strings(batch.kernels, batch.window, places, lengths, good, ~good)
 
 
@@ -167,15 +209,35 @@ def _topic_hex(batch: Batch) -> pa.Array:
     return pa.array([None if item is None else item.hex() for item in raw], pa.string())
 
 
+def _lost_properties(batch: Batch) -> pa.Array:
+    lengths = np.maximum(batch.ints(Field.PROPERTIES_LENGTH), 0)
+    places = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
+    return text.binary(batch.kernels, batch.window, places, lengths, batch.properties_lost)
+
+
+def _compression(flags: Any) -> Any:
+    return np.where(flags & 1, (flags >> 8) & 7, 8)
+
+
 def _record(batch: Batch) -> pa.Array:
-    places = batch.ints(Field.POSITION) - batch.origin
-    present = np.ones(len(places), bool)
-    return text.binary(batch.kernels, batch.window, places, batch.ints(Field.STORE_SIZE), present)
+    present = np.ones(len(batch.rows), bool)
+    return text.binary(batch.kernels, batch.window, batch.places, batch.ints(Field.STORE_SIZE), present)
 
 
 def _born_host(batch: Batch) -> pa.Array:
-    places = batch.ints(Field.POSITION) - batch.origin + f.OFF_BORN_HOST
-    return text.hosts(batch.kernels, batch.window, places, batch.born_v6)
+    places = batch.places + f.OFF_BORN_HOST
+    return text.hosts(batch.window, places, batch.born_v6, alike=batch.alike(Alike.BORN_HOST))
+
+
+def _store_host(batch: Batch) -> pa.Array:
+    places = batch.store_host_positions
+    return text.hosts(batch.window, places, batch.store_v6, alike=batch.alike(Alike.STORE_HOST))
+
+
+def _plain_length(batch: Batch) -> pa.Array:
+    if batch.bodies.as_stored and batch.summary[Field.BODY_LENGTH][Summary.LOWEST] >= 0:
+        return batch.number(Field.BODY_LENGTH, _i32)
+    return batch.bodies.plain_lengths()
 
 
 @dataclass(frozen=True)
@@ -187,6 +249,18 @@ class Column:
     build: Callable[[Batch], pa.Array] = field(repr=False)
     default: bool = True
     """part of the table unless columns are named"""
+    as_is: Field | None = None
+    """a field that it shows as it is, taken together with others"""
+    compares: bool = False
+    """whether it is made in another way where all records have it in common (`Alike`)"""
+
+
+def _number(name: str, column: Field, arrow: pa.DataType, *, default: bool = True) -> Column:
+    return Column(name, arrow, lambda batch: batch.number(column, arrow), default, column)
+
+
+def _property(name: str, column: Field) -> Column:
+    return Column(name, _str, lambda batch: batch.span(column, Issue.PROPERTIES_UTF8), as_is=column)
 
 
 _i32, _i64, _str = pa.int32(), pa.int64(), pa.string()
@@ -197,59 +271,62 @@ COLUMNS: dict[str, Column] = {
         Column("store", _str, lambda b: _repeated(b.store or "", len(b.rows), _str), default=False),
         Column("path", _str, lambda b: _repeated(b.path, len(b.rows), _str)),
         Column("segment", _i64, lambda b: _repeated(b.base, len(b.rows), _i64)),
-        Column("position", _i64, _int(Field.POSITION, _i64)),
+        _number("position", Field.POSITION, _i64),
         Column("physical_offset", _i64, lambda b: text.numbers(b.physical_offsets, _i64)),
-        Column("stored_physical_offset", _i64, _int(Field.STORED_PHYSICAL_OFFSET, _i64)),
-        Column("store_size", _i32, _int(Field.STORE_SIZE, _i32)),
-        Column(
-            "magic", _str, lambda b: _chosen(["V1", "V2"], b.rows[:, Field.MAGIC] == MESSAGE_MAGIC_CODE_V2)
-        ),
-        Column("body_crc", _i32, _int(Field.BODY_CRC, _i32)),
-        Column("crc", _str, lambda b: _chosen(_CRC_NAMES, b.rows[:, Field.CRC_STATE])),
-        Column("topic", _str, _topic),
+        _number("stored_physical_offset", Field.STORED_PHYSICAL_OFFSET, _i64),
+        _number("store_size", Field.STORE_SIZE, _i32),
+        Column("magic", _str, _named(Field.MAGIC, ["V1", "V2"], lambda code: code == MESSAGE_MAGIC_CODE_V2)),
+        _number("body_crc", Field.BODY_CRC, _i32),
+        Column("crc", _str, _named(Field.CRC_STATE, _CRC_NAMES, np.asarray)),
+        Column("topic", _str, _topic, compares=True),
         Column("topic_hex", _str, _topic_hex),
-        Column("queue_id", _i32, _int(Field.QUEUE_ID, _i32)),
-        Column("queue_offset", _i64, _int(Field.QUEUE_OFFSET, _i64)),
-        Column("flag", _i32, _int(Field.FLAG, _i32)),
-        Column("sys_flag", _i32, _int(Field.SYS_FLAG, _i32)),
-        Column("compression", _str, _compression),
+        _number("queue_id", Field.QUEUE_ID, _i32),
+        _number("queue_offset", Field.QUEUE_OFFSET, _i64),
+        _number("flag", Field.FLAG, _i32),
+        _number("sys_flag", Field.SYS_FLAG, _i32),
+        Column("compression", _str, _named(Field.SYS_FLAG, _COMPRESSION_NAMES, _compression)),
         Column(
-            "transaction", _str, lambda b: _chosen(_TRANSACTION_NAMES, (b.rows[:, Field.SYS_FLAG] >> 2) & 3)
+            "transaction", _str, _named(Field.SYS_FLAG, _TRANSACTION_NAMES, lambda flags: (flags >> 2) & 3)
         ),
-        Column("born_timestamp", _i64, _int(Field.BORN_TIMESTAMP, _i64)),
-        Column("born_host", _str, _born_host),
-        Column("store_timestamp", _i64, _int(Field.STORE_TIMESTAMP, _i64)),
-        Column(
-            "store_host", _str, lambda b: text.hosts(b.kernels, b.window, b.store_host_positions, b.store_v6)
-        ),
-        Column("reconsume_times", _i32, _int(Field.RECONSUME_TIMES, _i32)),
-        Column("prepared_transaction_offset", _i64, _int(Field.PREPARED_TRANSACTION_OFFSET, _i64)),
+        _number("born_timestamp", Field.BORN_TIMESTAMP, _i64),
+        Column("born_host", _str, _born_host, compares=True),
+        _number("store_timestamp", Field.STORE_TIMESTAMP, _i64),
+        Column("store_host", _str, _store_host, compares=True),
+        _number("reconsume_times", Field.RECONSUME_TIMES, _i32),
+        _number("prepared_transaction_offset", Field.PREPARED_TRANSACTION_OFFSET, _i64),
         Column(
             "offset_msg_id",
             _str,
             lambda b: text.offset_message_ids(
                 b.kernels, b.window, b.store_host_positions, b.store_v6, b.physical_offsets
             ),
+            compares=True,
         ),
-        Column("tags", _str, lambda b: b.span(Field.TAGS_POSITION, Issue.PROPERTIES_UTF8)),
+        _property("tags", Field.TAGS_POSITION),
         Column(
             "keys",
             pa.list_(_str),
             lambda b: text.split_words(b.span(Field.KEYS_POSITION, Issue.PROPERTIES_UTF8)),
+            as_is=Field.KEYS_POSITION,
         ),
-        Column("uniq_key", _str, lambda b: b.span(Field.UNIQ_KEY_POSITION, Issue.PROPERTIES_UTF8)),
+        _property("uniq_key", Field.UNIQ_KEY_POSITION),
         Column("properties", PROPERTIES, lambda b: b.property_maps.column),
-        Column("properties_raw", pa.binary(), lambda b: b.raw_properties(np.ones(len(b.rows), bool))),
+        Column(
+            "properties_raw",
+            pa.binary(),
+            lambda b: b.text(Field.PROPERTIES_POSITION),
+            as_is=Field.PROPERTIES_POSITION,
+        ),
         Column("properties_lost", pa.bool_(), lambda b: pa.array(b.properties_lost), default=False),
-        Column("lost_properties", pa.binary(), lambda b: b.raw_properties(b.properties_lost), default=False),
-        Column("body_length", _i32, _int(Field.BODY_LENGTH, _i32)),
-        Column("plain_length", _i32, lambda b: b.bodies.plain_lengths()),
-        Column("body", pa.binary(), lambda b: b.bodies.stored()),
+        Column("lost_properties", pa.binary(), _lost_properties, default=False),
+        _number("body_length", Field.BODY_LENGTH, _i32),
+        Column("plain_length", _i32, _plain_length),
+        Column("body", pa.binary(), lambda b: b.bodies.stored(), as_is=Field.BODY_POSITION),
         Column("plain_body", pa.binary(), lambda b: b.bodies.plain(), default=False),
         Column("body_sha256", _str, lambda b: b.bodies.stored_sha256(), default=False),
         Column("plain_body_sha256", _str, lambda b: b.bodies.plain_sha256(), default=False),
         Column("record", pa.binary(), _record, default=False),
-        Column("issues", _i32, _int(Field.ISSUES, _i32), default=False),
+        _number("issues", Field.ISSUES, _i32, default=False),
     )
 }
 
@@ -261,6 +338,11 @@ DEFAULT_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.defau
 
 def table_schema(columns: Sequence[str] = DEFAULT_COLUMNS) -> pa.Schema:
     """Arrow schema of the named columns, in their order."""
+    return _schema(tuple(columns))
+
+
+@lru_cache
+def _schema(columns: tuple[str, ...]) -> pa.Schema:
     return pa.schema([pa.field(name, COLUMNS[name].type) for name in columns])
 
 
@@ -278,8 +360,9 @@ def to_batch(
 
     base: as for `Batch`. plain: the bodies as `bodies.inflate` gives them, where that is known already.
     """
-    batch = Batch(records, base, path, store, kernels, plain)
-    arrays = [COLUMNS[name].build(batch) for name in columns]
+    wanted = [COLUMNS[name] for name in columns]
+    batch = Batch(records, base, path, store, kernels, plain, wanted)
+    arrays = [one.build(batch) for one in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=table_schema(columns))
 
 

@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from formats.primitives import java_utf8_decode
+from rmqtool.scan.fields import SUMMARISED, TEXTS, Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
+    from rmqtool.scan.fields import Field
     from rmqtool.scan.kernel_types import Kernels
 
     Bytes = npt.NDArray[np.uint8]
@@ -34,6 +38,66 @@ def numbers(values: Ints, kind: pa.DataType) -> pa.Array:
     data, out = room(len(values), str(kind))
     out[:] = values
     return pa.Array.from_buffers(kind, len(values), [None, data])
+
+
+def repeated(value: bytes, count: int) -> pa.Array:
+    """String column of one value, which is UTF-8: as `pa.repeat`, in a third of the time."""
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(value))
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(value * count)])
+
+
+def fields_as_numbers(
+    kernels: Kernels, rows: Ints, kinds: Mapping[Field, pa.DataType]
+) -> tuple[dict[Field, pa.Array], dict[Field, list[int]]]:
+    """Fields of rows as columns of 32 or 64 bits, made together, and what `Summary` says of `SUMMARISED`."""
+    fields, count = sorted(kinds, key=lambda one: kinds[one].bit_width), len(rows)
+    few = sum(one.bit_width == 32 for one in kinds.values())
+    (small, narrow), (large, wide) = room(few * count, np.int32), room((len(fields) - few) * count, np.int64)
+    shaped = narrow.reshape(few, count), wide.reshape(len(fields) - few, count)
+    figures = np.empty((len(Summary), len(SUMMARISED)), np.int64)
+    kernels.numbers(rows, np.array(SUMMARISED, np.int64), figures, np.array(fields, np.int64), *shaped)
+    parts = [small.slice(at * count * 4, count * 4) for at in range(few)]
+    parts += [large.slice(at * count * 8, count * 8) for at in range(len(fields) - few)]
+    columns = {
+        one: pa.Array.from_buffers(kinds[one], count, [None, data])
+        for one, data in zip(fields, parts, strict=True)
+    }
+    return columns, dict(zip(SUMMARISED, figures.T.tolist(), strict=True))
+
+
+def fields_as_binary(
+    kernels: Kernels, window: Bytes, origin: int, rows: Ints, sizes: Mapping[Field, int], compared: int
+) -> tuple[dict[Field, pa.Array], int]:
+    """Fields of records, some of `TEXTS`, made together; none is null. sizes: the bytes of each.
+
+    Also what of `compared` is the same in all records (`fields.Alike`).
+    """
+    count = len(rows)
+    rooms = {one: (room(count + 1, np.int32), room(size, np.uint8)) for one, size in sizes.items()}
+    fields = [one if one in sizes else -1 for one in TEXTS]
+    nothing = (None, np.empty(0, np.int32)), (None, np.empty(0, np.uint8))
+    ends, out = zip(*(rooms.get(one, nothing) for one in TEXTS), strict=True)
+    alike = kernels.gather_fields(
+        window,
+        origin,
+        rows,
+        int(compared),
+        np.array(fields, np.int64),
+        tuple(array for _, array in ends),
+        tuple(array for _, array in out),
+    )
+    columns = {
+        one: pa.Array.from_buffers(pa.binary(), count, [None, offsets, data])
+        for one, ((offsets, _), (data, _)) in rooms.items()
+    }
+    return columns, alike
+
+
+def spans(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
+    """The bytes of a binary column that is whole, and where in them each value lies: positions, lengths."""
+    _, ends, data = column.buffers()
+    places = np.frombuffer(ends, np.int32).astype(np.int64)
+    return np.frombuffer(data, np.uint8), places[:-1], np.diff(places)
 
 
 def gather(kernels: Kernels, window: Bytes, positions: Ints, lengths: Ints) -> tuple[Any, Any]:
@@ -59,11 +123,15 @@ def strings(
     kernels: Kernels, window: Bytes, positions: Ints, lengths: Ints, present: Flags, ill_formed: Flags
 ) -> pa.Array:
     """String column by Java's decoding; the bytes are used as they are where no record is `ill_formed`."""
-    array = binary(kernels, window, positions, lengths, present)
-    if not (ill_formed & present).any():
+    return decoded(binary(kernels, window, positions, lengths, present), ill_formed)
+
+
+def decoded(array: pa.Array, ill_formed: Flags) -> pa.Array:
+    """The same of a binary column."""
+    if not ill_formed.any():
         return array.view(pa.string())
-    decoded = [None if raw is None else java_utf8_decode(raw)[0] for raw in array.to_pylist()]
-    return pa.array(decoded, pa.string())
+    texts = [None if raw is None else java_utf8_decode(raw)[0] for raw in array.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 def split_words(words: pa.Array) -> pa.Array:
@@ -90,8 +158,11 @@ def split_words(words: pa.Array) -> pa.Array:
 
 def _single_words(words: pa.Array, filled: Flags) -> pa.Array:
     """The usual column of keys, in which none holds a blank; `filled` are not empty."""
-    offsets = np.concatenate(([0], np.cumsum(filled))).astype(np.int32)
-    values = words if filled.all() else words.filter(pa.array(filled))
+    if filled.all():
+        offsets, values = np.arange(len(words) + 1, dtype=np.int32), words
+    else:
+        offsets = np.concatenate(([0], np.cumsum(filled))).astype(np.int32)
+        values = words.filter(pa.array(filled))
     present = np.asarray(words.is_valid().to_numpy(zero_copy_only=False))
     return pa.Array.from_buffers(
         pa.list_(pa.string()), len(words), [validity(present), pa.py_buffer(offsets)], children=[values]
@@ -102,13 +173,14 @@ _V4, _V6 = 8, 20
 """bytes of a host: 4 or 16 of the address, 4 of the port"""
 
 
-def hosts(kernels: Kernels, window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
-    """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once."""
-    if len(positions) and (is_v6 == is_v6[0]).all():
-        width = _V6 if is_v6[0] else _V4
-        if kernels.same_spans(window, positions, width):  # as usual, of store hosts
-            raw = window[positions[0] : positions[0] + width]
-            return pa.repeat(format_host(raw.tobytes()), len(positions))
+def hosts(window: Bytes, positions: Ints, is_v6: Flags, *, alike: bool) -> pa.Array:
+    """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once.
+
+    alike: all are the same.
+    """
+    if alike and len(positions):
+        raw = window[positions[0] : positions[0] + (_V6 if is_v6[0] else _V4)]
+        return repeated(format_host(raw.tobytes()).encode(), len(positions))
     codes = np.empty(len(positions), np.int32)
     names: list[str] = []
     for wide in (False, True):

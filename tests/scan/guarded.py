@@ -22,6 +22,8 @@ from rmqtool.scan.ahead.signatures import flat
 from rmqtool.scan.fields import (
     ROW_WIDTH,
     STATUS_WIDTH,
+    TEXTS,
+    Alike,
     AppendState,
     Check,
     DispatchColumn,
@@ -45,6 +47,7 @@ MAGIC = MESSAGE_MAGIC_CODES[0].to_bytes(4, "big", signed=True)
 KERNELS = {
     "building": {"append_units", "put_keys", "feeds_further_queues", "are_single"},
     "carve": {"carve"},
+    "columns": {"gather_fields"},
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
     "encoding": {"encode", "prepare_rows"},
     "entries": {"walk_entries"},
@@ -57,7 +60,6 @@ KERNELS = {
         "message_ids",
         "property_spans",
         "property_texts",
-        "same_spans",
         "span_units",
     },
     "walk": {"walk", "records_at", "find_record"},
@@ -68,6 +70,7 @@ CALLED = {
     "encoding": {"lies_within", "put_pair", "put_properties"},
     "numbers": {"has_odd_number"},
     "record": {"frame", "contents", "remarks"},
+    "spans": {"copy_text", "fetch"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
         "finish_odd", "begins", "made_by_broker",
@@ -76,6 +79,7 @@ CALLED = {
 """kernels that take an address, which only those of `KERNELS` give them"""
 COLUMNS = {
     "building": {"places_and_times"},
+    "columns": {"numbers"},
     "dispatch": {"rehash", "by_partition", "outline"},
     "encoding": {"number_rows", "place_rows"},
     "hashes": {"longest_chains"},
@@ -176,9 +180,7 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
             before_guard(bytes(int(spans[:, 3].sum()))) as values,
         ):
             kernels.property_texts(buffer, spans, ends[0], names, ends[1], values)
-        kernels.same_spans(
-            buffer, rows[:count, Field.POSITION].copy(), int(rows[:count, Field.STORE_SIZE].min(initial=0))
-        )
+        _run_on_columns(buffer, rows[:count], kernels)
         out = np.zeros(int(lengths.sum()), np.uint8)
         kernels.gather(buffer, places, lengths, np.zeros(count + 1, np.int32), out)
         widths = np.minimum(buffer.size - np.maximum(places, 0), 20)
@@ -190,6 +192,14 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
             _run_on_rows(buffer, rows[: int(status[0])], kernels)
     for start in (0, buffer.size // 2, buffer.size):
         kernels.first_nonzero(buffer, start)
+
+
+def _run_on_columns(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
+    sizes = [int(np.maximum(rows[:, field + 1], 0).sum()) for field in TEXTS]
+    ends = tuple(np.zeros(len(rows) + 1, np.int32) for _ in TEXTS)
+    with ExitStack() as stack:
+        out = tuple(stack.enter_context(before_guard(bytes(size))) for size in sizes)
+        kernels.gather_fields(buffer, 0, rows, int(Alike.ALL), np.array(TEXTS, np.int64), ends, out)
 
 
 def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:

@@ -23,7 +23,19 @@ from formats.commitlog import (
 )
 from formats.properties import decode_pairs
 from rmqtool.scan.ahead.signatures import SIGNATURES
-from rmqtool.scan.fields import Check, Field, Issue, Stop
+from rmqtool.scan.fields import (
+    ROW_WIDTH,
+    STATUS_WIDTH,
+    SUMMARISED,
+    TEXTS,
+    Alike,
+    Check,
+    Field,
+    Issue,
+    Status,
+    Stop,
+    Summary,
+)
 from tests.helpers import ROOT
 from tests.scan.conftest import ahead_kernels, compiled_kernels, numba_kernels
 from tests.scan.guarded import CALLED, COLUMNS, KERNELS, guarded_inputs
@@ -245,15 +257,87 @@ def test_property_spans(both: Both, effort: int) -> None:
 # ---- nothing outside of the buffer is read -------------------------------------------------------
 
 
-def test_spans_that_are_the_same(both: Both) -> None:
-    data = array(b"abcabcabd" * 20)
-    places = np.array([0, 9, 90, 27], np.int64)
-    for kernels in both:
-        for length in (0, 1, 8, 9, 40):
-            assert kernels.same_spans(data, places, length)
-        assert not kernels.same_spans(data, np.array([0, 3, 0], np.int64), 9)
-        assert not kernels.same_spans(data, np.array([0, 6], np.int64), 3)
-        assert kernels.same_spans(data, places[:0], 3)
+def rows_of(kernels: ModuleType, data: bytes) -> np.ndarray:
+    """Where a record has no such field stands anything."""
+    rows, status = np.full((400, ROW_WIDTH), 1 << 60, np.int64), np.zeros(STATUS_WIDTH, np.int64)
+    kernels.walk(array(data), 0, 0, len(data), 0, int(Check.ALL), rows, status)
+    return rows[: status[Status.COUNT]]
+
+
+def test_fields_of_records_in_columns(both: Both, effort: int) -> None:
+    """Of records that are all alike, but for one, and of any."""
+
+    def prop(data: bytes, times: int, more: bytes, compared: int, wanted: list[bool]) -> None:
+        whole = data * times + more
+        rows = rows_of(both[0], whole)
+        fields = np.array([one if want else -1 for one, want in zip(TEXTS, wanted, strict=True)], np.int64)
+        answers = []
+        for kernels in both:
+            ends = tuple(np.full(len(rows) + 1, -9, np.int32) for _ in TEXTS)
+            sizes = [int(np.maximum(rows[:, one + 1], 0).sum()) for one in TEXTS]
+            out = tuple(np.full(size, 0x3F, np.uint8) for size in sizes)
+            alike = kernels.gather_fields(array(whole), 0, rows, compared, fields, ends, out)
+            answers.append((alike, [one.tolist() for one in ends], [one.tobytes() for one in out]))
+        assert answers[0] == answers[1]
+        for field, copied in zip(fields.tolist(), answers[0][2], strict=True):
+            spans = [(row[field], row[field + 1]) for row in rows.tolist()] if field >= 0 else []
+            parts = [whole[at : at + length] for at, length in spans if length > 0]
+            assert field < 0 or copied == b"".join(parts)
+
+    wanted = st.lists(st.booleans(), min_size=len(TEXTS), max_size=len(TEXTS))
+    given = logs(max_records=1), st.sampled_from([1, 3, 70]), logs(max_records=1) | logs(max_records=3)
+    check_property(prop, *given, st.integers(0, int(Alike.ALL)), wanted, examples=100 * effort)
+
+
+@pytest.mark.parametrize("v6", [False, True])
+def test_what_records_have_in_common(both: Both, v6: bool) -> None:
+    hosts = [bytes([number]) * (16 if v6 else 4) for number in (1, 2)]
+
+    def common(*given: tuple[str, bytes, bytes]) -> int:
+        data = b"".join(
+            encode_message(topic, b"x", born_host=(born, 1), store_host=(stored, 1))
+            for topic, born, stored in given
+        )
+        rows = rows_of(both[0], data)
+        ends = tuple(np.zeros(0, np.int32) for _ in TEXTS)
+        out = tuple(np.zeros(0, np.uint8) for _ in TEXTS)
+        nothing = np.full(len(TEXTS), -1, np.int64)
+        (one, other) = (
+            kernels.gather_fields(array(data), 0, rows, int(Alike.ALL), nothing, ends, out)
+            for kernels in both
+        )
+        assert one == other
+        return int(one)
+
+    a, b = hosts
+    assert common(*[("T", a, b)] * 130) == Alike.ALL
+    assert common(*[("T", a, b)] * 129, ("U", a, b)) == Alike.BORN_HOST | Alike.STORE_HOST
+    assert common(*[("T", a, b)] * 70, ("TT", a, b)) == Alike.BORN_HOST | Alike.STORE_HOST
+    assert common(("T", b, b), *[("T", a, b)] * 64) == Alike.TOPIC | Alike.STORE_HOST
+    assert common(("T", a, a), *[("T", a, b)] * 65) == Alike.TOPIC | Alike.BORN_HOST
+    other = a[:4] if v6 else a * 4
+    assert common(("T", a, a), ("T", other, a)) == Alike.TOPIC | Alike.STORE_HOST
+    assert common(("T", a, a), ("T", a, other)) == Alike.TOPIC | Alike.BORN_HOST
+
+
+def test_numbers_of_rows_in_columns(both: Both, effort: int) -> None:
+    def prop(values: list[int], count: int, wanted: list[int], few: int) -> None:
+        rows = np.resize(np.array(values, np.int64), (count, ROW_WIDTH))
+        fields, few = np.array(wanted, np.int64), min(few, len(wanted))
+        answers = []
+        for kernels in both:
+            figures = np.full((len(Summary), len(SUMMARISED)), -9, np.int64)
+            narrow, wide = np.zeros((few, count), np.int32), np.zeros((len(wanted) - few, count), np.int64)
+            kernels.numbers(rows, np.array(SUMMARISED, np.int64), figures, fields, narrow, wide)
+            answers.append((figures.tolist(), narrow.tolist(), wide.tolist()))
+            assert [*narrow.tolist(), *wide.tolist()] == rows[:, fields].T.tolist()
+        assert answers[0] == answers[1]
+        assert answers[0][0][Summary.TOTAL] == np.maximum(rows, 0)[:, SUMMARISED].sum(axis=0).tolist()
+
+    values = st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=1, max_size=99)
+    fields = st.lists(st.sampled_from(list(Field)), max_size=6)
+    counts = st.sampled_from([0, 1, 63, 64, 65, 200])
+    check_property(prop, values, counts, fields, st.integers(0, 6), examples=50 * effort)
 
 
 def test_texts_of_properties(both: Both) -> None:

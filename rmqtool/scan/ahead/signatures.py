@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rmqtool.scan.fields import TEXTS
+
 
 class Array(NamedTuple):
     """An array argument: NumPy's name of its type, and how many dimensions it has."""
@@ -20,6 +22,7 @@ BYTES = Array("uint8", 1)
 INTS = Array("int32", 1)
 LONGS = Array("int64", 1)
 TABLE = Array("int64", 2)
+INT_COLUMNS = Array("int32", 2)
 FLAGS = Array("bool", 1)
 NUMBER = "int64"
 
@@ -49,6 +52,12 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     },
     "checksum": {
         "crc_at": Signature((NUMBER, NUMBER), 1),
+    },
+    "columns": {
+        "gather_fields": Signature(
+            (BYTES, NUMBER, TABLE, NUMBER, LONGS, len(TEXTS) * (INTS,), len(TEXTS) * (BYTES,)), 1
+        ),
+        "numbers": Signature((TABLE, LONGS, TABLE, LONGS, INT_COLUMNS, TABLE)),
     },
     "dispatch": {
         "rehash": Signature((TABLE, NUMBER, INTS)),
@@ -109,7 +118,6 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "gather": Signature((BYTES, LONGS, LONGS, INTS, BYTES), 1),
         "message_ids": Signature((BYTES, LONGS, LONGS, LONGS, BYTES)),
         "property_texts": Signature((BYTES, TABLE, INTS, BYTES, INTS, BYTES), 2),
-        "same_spans": Signature((BYTES, LONGS, NUMBER), 1, truth=True),
         "span_units": Signature((LONGS,), 1),
         "property_spans": Signature((BYTES, LONGS, LONGS, TABLE, LONGS, FLAGS), 1),
     },

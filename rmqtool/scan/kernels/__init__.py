@@ -12,6 +12,7 @@ from rmqtool.scan import numba_settings as _numba_settings  # noqa: F401 - befor
 from rmqtool.scan.kernels import building, carve, dispatch, encoding, hashes, lookup
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
+from rmqtool.scan.kernels.columns import gather_fields, numbers
 from rmqtool.scan.kernels.entries import walk_entries
 from rmqtool.scan.kernels.sound import sound_columns, sound_stretches, sound_without_keys
 from rmqtool.scan.kernels.spans import (
@@ -20,7 +21,6 @@ from rmqtool.scan.kernels.spans import (
     message_ids,
     property_spans,
     property_texts,
-    same_spans,
     span_units,
 )
 from rmqtool.scan.kernels.tally import tally
@@ -37,13 +37,14 @@ __all__ = [
     "find_record",
     "first_nonzero",
     "gather",
+    "gather_fields",
     "hashes",
     "lookup",
     "message_ids",
+    "numbers",
     "property_spans",
     "property_texts",
     "records_at",
-    "same_spans",
     "sound_columns",
     "sound_stretches",
     "sound_without_keys",

@@ -54,6 +54,21 @@ def copy(typing_context, target, source, length):
 
 
 @intrinsic
+def copy32(typing_context, target, source):
+    """Copies 32 bytes between addresses."""
+
+    def build(context, builder, signature, arguments):
+        vector = ir.VectorType(ir.IntType(8), 32)
+        to, at = (builder.inttoptr(address, vector.as_pointer()) for address in arguments)
+        value = builder.load(at)
+        stored = builder.store(value, to)
+        value.align = stored.align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), build
+
+
+@intrinsic
 def trailing_zeros(typing_context, value):
     """Place of the lowest bit that is set; `value` is not 0."""
 

@@ -8,11 +8,11 @@ from formats.consumequeue import Unit
 from formats.primitives import offset_of, sizeof
 from rmqtool.scan.fields import Spanned
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.hashes import same
 from rmqtool.scan.kernels.intrinsics import (
     be32,
     be64,
     copy,
+    copy32,
     prefetch_to_read,
     put16,
     put64,
@@ -38,6 +38,8 @@ FAR = 1 << 62
 
 AHEAD, MOST_AHEAD, LINE = 8, 1024, 64
 """spans ahead of which bytes are brought into the cache, how many of one, and by how many"""
+SHORT = 32
+"""bytes of a text that is copied without a call"""
 HALVES = np.uint64(0x0000FFFF0000FFFF)
 QUARTERS = np.uint64(0x00FF00FF00FF00FF)
 NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -65,11 +67,28 @@ def first_nonzero(buf, start):
 
 
 @kernel(forceinline=True)
-def _fetch(base, positions, i, length):
-    """Begins to bring a later span into the cache; what may not be read is left."""
-    place = base + positions[min(i + AHEAD, positions.size - 1)]
+def fetch(place, length):
+    """Begins to bring a span into the cache; what may not be read is left."""
     for line in range(0, min(length, MOST_AHEAD), LINE):
         prefetch_to_read(place + line)
+
+
+@kernel(forceinline=True)
+def _fetch(base, positions, i, length):
+    """The same of a later span."""
+    fetch(base + positions[min(i + AHEAD, positions.size - 1)], length)
+
+
+@kernel(forceinline=True)
+def copy_text(target, source, length, end, behind):
+    """Copies bytes; `end` and `behind`: where there is no more room, and nothing more to read.
+
+    A short text is copied with what follows it, which needs no call; the next one then takes its place.
+    """
+    if 0 < length <= SHORT and end - target >= SHORT and behind - source >= SHORT:
+        copy32(target, source)
+    else:
+        copy(target, source, length)
 
 
 @kernel()
@@ -79,13 +98,15 @@ def gather(buf, positions, lengths, offsets, out):
     `offsets` (n+1, int32).
     """
     source = buf.ctypes.data
+    behind = source + buf.size
     target = out.ctypes.data
+    end = target + out.size
     total = 0
     offsets[0] = 0
     for i in range(positions.size):
         length = max(lengths[i], 0)
         _fetch(source, positions, i, length)
-        copy(target + total, source + positions[i], length)
+        copy_text(target + total, source + positions[i], length, end, behind)
         total += length
         offsets[i + 1] = total
     return total
@@ -136,29 +157,21 @@ def _hex(number):
 
 
 @kernel()
-def same_spans(buf, positions, length):
-    """Whether the spans of so many bytes, at these places, are all the same."""
-    base = buf.ctypes.data
-    alike = True
-    for i in range(1, positions.size):
-        _fetch(base, positions, i, length)
-        alike = alike and same(base + positions[i], base + positions[0], length)
-    return alike
-
-
-@kernel()
 def property_texts(buf, spans, name_ends, names, value_ends, values):
     """Copies names and values, by rows of `property_spans`, behind each other. Returns the bytes of both.
 
     name_ends, value_ends (n+1, int32): where they begin, and the last ends.
     """
     source = buf.ctypes.data
+    behind = source + buf.size
+    name, value = names.ctypes.data, values.ctypes.data
+    names_end, values_end = name + names.size, value + values.size
     name_ends[0] = 0
     value_ends[0] = 0
     first, second = np.int64(0), np.int64(0)
     for i in range(spans.shape[0]):
-        copy(names.ctypes.data + first, source + spans[i, 0], spans[i, 1])
-        copy(values.ctypes.data + second, source + spans[i, 2], spans[i, 3])
+        copy_text(name + first, source + spans[i, 0], spans[i, 1], names_end, behind)
+        copy_text(value + second, source + spans[i, 2], spans[i, 3], values_end, behind)
         first += spans[i, 1]
         second += spans[i, 3]
         name_ends[i + 1] = first
