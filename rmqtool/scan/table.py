@@ -7,7 +7,8 @@ docs/table.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,8 +127,7 @@ class Batch:
     @cached_property
     def _texts(self) -> tuple[dict[Field, pa.Array], int]:
         texts = [one.as_is for one in self.columns if one.as_is in f.TEXTS]
-        compared = int(any(one.compares for one in self.columns)) and Alike.ALL
-        return self._copied(texts, compared)
+        return self._copied(texts, reduce(or_, (one.alike for one in self.columns), 0))
 
     def _copied(self, positions: Sequence[Field], compared: int) -> tuple[dict[Field, pa.Array], int]:
         sizes = {one: self.summary[Field(one + 1)][Summary.TOTAL] for one in positions}
@@ -251,8 +251,8 @@ class Column:
     """part of the table unless columns are named"""
     as_is: Field | None = None
     """a field that it shows as it is, taken together with others"""
-    compares: bool = False
-    """whether it is made in another way where all records have it in common (`Alike`)"""
+    alike: int = 0
+    """`Alike`: it is made in another way where all records have this in common"""
 
 
 def _number(name: str, column: Field, arrow: pa.DataType, *, default: bool = True) -> Column:
@@ -278,7 +278,7 @@ COLUMNS: dict[str, Column] = {
         Column("magic", _str, _named(Field.MAGIC, ["V1", "V2"], lambda code: code == MESSAGE_MAGIC_CODE_V2)),
         _number("body_crc", Field.BODY_CRC, _i32),
         Column("crc", _str, _named(Field.CRC_STATE, _CRC_NAMES, np.asarray)),
-        Column("topic", _str, _topic, compares=True),
+        Column("topic", _str, _topic, alike=Alike.TOPIC),
         Column("topic_hex", _str, _topic_hex),
         _number("queue_id", Field.QUEUE_ID, _i32),
         _number("queue_offset", Field.QUEUE_OFFSET, _i64),
@@ -289,9 +289,9 @@ COLUMNS: dict[str, Column] = {
             "transaction", _str, _named(Field.SYS_FLAG, _TRANSACTION_NAMES, lambda flags: (flags >> 2) & 3)
         ),
         _number("born_timestamp", Field.BORN_TIMESTAMP, _i64),
-        Column("born_host", _str, _born_host, compares=True),
+        Column("born_host", _str, _born_host, alike=Alike.BORN_HOST),
         _number("store_timestamp", Field.STORE_TIMESTAMP, _i64),
-        Column("store_host", _str, _store_host, compares=True),
+        Column("store_host", _str, _store_host, alike=Alike.STORE_HOST),
         _number("reconsume_times", Field.RECONSUME_TIMES, _i32),
         _number("prepared_transaction_offset", Field.PREPARED_TRANSACTION_OFFSET, _i64),
         Column(
@@ -300,7 +300,7 @@ COLUMNS: dict[str, Column] = {
             lambda b: text.offset_message_ids(
                 b.kernels, b.window, b.store_host_positions, b.store_v6, b.physical_offsets
             ),
-            compares=True,
+            alike=Alike.STORE_HOST,
         ),
         _property("tags", Field.TAGS_POSITION),
         Column(
