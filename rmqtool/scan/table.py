@@ -127,7 +127,7 @@ class Batch:
     @cached_property
     def _texts(self) -> tuple[dict[Field, pa.Array], int]:
         texts = [one.as_is for one in self.columns if one.as_is in f.TEXTS]
-        return self._copied(texts, reduce(or_, (one.alike for one in self.columns), 0))
+        return self._copied(texts, reduce(or_, (one.alike for one in self.columns if one.alike), 0))
 
     def _copied(self, positions: Sequence[Field], compared: int) -> tuple[dict[Field, pa.Array], int]:
         sizes = {one: self.summary[Field(one + 1)][Summary.TOTAL] for one in positions}
