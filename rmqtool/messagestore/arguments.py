@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, wraps
 from inspect import signature
+from operator import index
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -93,28 +94,33 @@ class _Signature:
         self._kinds = {name: _kind_of(method.__annotations__[name]) for name in names}
         self._exact = [(None if kind is None else kind.exact, name) for name, kind in self._kinds.items()]
 
-    def demand(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """Raises `UsageError` for the first that is not."""
-        for value, (exact, name) in zip(args, self._exact, strict=False):
+    def demand(
+        self, args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments, all integers as `int`. Raises `UsageError` for the first that is wrong."""
+        for number, (value, (exact, name)) in enumerate(zip(args, self._exact, strict=False)):
             if exact is not None and value.__class__ not in exact:
-                self._demand_one(name, value)
-        for name, value in named.items():
-            self._demand_one(name, value)
+                args = (*args[:number], self._plain(name, value), *args[number + 1 :])
+        return args, {name: self._plain(name, value) for name, value in named.items()}
 
-    def _demand_one(self, name: str, value: object) -> None:
+    def _plain(self, name: str, value: Any) -> Any:
         kind = self._kinds.get(name)
-        if kind is not None and not kind.fits(value):
+        if kind is None or value.__class__ in kind.exact:
+            return value
+        if not kind.fits(value):
             shown = repr(value)
             shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
             raise UsageError(f"{name} is {shown}, not {kind.words}")
+        # of NumPy's integers a product may overflow
+        return index(value) if int in kind.exact and is_integer(value) else value
 
 
 _signature_of = cache(_Signature)
 
 
-def demand(method: Callable[..., Any], *args: Any, **named: Any) -> None:
-    """Raises `UsageError` as `checked` does, for a method that calls it where it has no quick answer."""
-    _signature_of(method).demand(args, named)
+def demand(method: Callable[..., Any], *args: Any, **named: Any) -> tuple[Any, ...]:
+    """`args` as `checked` hands them on, for a method that calls it where it has no quick answer."""
+    return _signature_of(method).demand(args, named)[0]
 
 
 def checked(method: _Method) -> _Method:
@@ -123,7 +129,7 @@ def checked(method: _Method) -> _Method:
 
     @wraps(method)
     def call(self: Any, *args: Any, **named: Any) -> Any:
-        expected.demand(args, named)
+        args, named = expected.demand(args, named)
         return method(self, *args, **named)
 
     return cast("_Method", call)

@@ -115,6 +115,8 @@ class MappedPulls:
 
         form: views of the records, or messages, for which they are copied.
         """
+        if offset.__class__ is not int or limit.__class__ is not int:
+            return None
         try:
             dispatching = self._dispatching
             if (

@@ -214,7 +214,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit, GetResult)
             if mapped is not None:
                 return mapped
-        demand(MessageStore.get, topic, queue_id, offset, limit, tags=tags, sql92=sql92, wait=wait)
+        topic, queue_id, offset, limit = demand(
+            MessageStore.get, topic, queue_id, offset, limit, tags=tags, sql92=sql92, wait=wait
+        )
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
@@ -241,7 +243,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             mapped = self._mapped_pulls.pull(topic, queue_id, offset, limit, RawResult)
             if mapped is not None:
                 return mapped
-        demand(MessageStore.get_raw, topic, queue_id, offset, limit, tags=tags, wait=wait)
+        topic, queue_id, offset, limit = demand(
+            MessageStore.get_raw, topic, queue_id, offset, limit, tags=tags, wait=wait
+        )
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.raw(topic, queue_id, offset, limit, wanted)
@@ -296,7 +300,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             mapped = self._keys.find_mapped(topic, key, limit, begin, end)
             if mapped is not None:
                 return mapped
-        demand(MessageStore.query_key, topic, key, limit, begin=begin, end=end)
+        topic, key, limit, begin, end = demand(MessageStore.query_key, topic, key, limit, begin, end)
         self._ready(topic, 0, 0, None)
         keys = self._memory_keys if topic in memory else self._keys
         if isinstance(key, str):

@@ -110,6 +110,18 @@ def test_what_counts_as_a_number_is_one(store: MessageStore, number: Any) -> Non
     assert store.get_table("T", number, 0) is not None
 
 
+@pytest.mark.parametrize("integer", [np.uint8, np.int16, np.int64])
+def test_integers_of_numpy_do_not_overflow(store: MessageStore, integer: Callable[[int], Any]) -> None:
+    """Bytes of 20 entries are more than an uint8 takes; the counters of the store became such numbers."""
+    store.put_many([Message("N", b"%d" % number, queue_id=0) for number in range(60)])
+    found = store.get("N", integer(0), integer(40), integer(20))
+    assert [one.body for one in found.messages] == [b"%d" % number for number in range(40, 60)]
+    assert type(found.next_begin_offset) is int
+    assert store.get_table("N", integer(0), integer(40), integer(20)).num_rows == 20
+    assert len(store.get_raw("N", integer(0), integer(59), integer(1)).records) == 1
+    assert type(store.stats().get.messages) is int
+
+
 def test_keys_may_be_any_that_can_be_gone_through(store: MessageStore) -> None:
     found = store.query_key("T", (one for one in ["k"]))  # type: ignore[call-overload]
     assert [one.body for one in found["k"]] == [b"body"]
