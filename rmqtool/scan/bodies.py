@@ -118,7 +118,7 @@ def inflate(stored: memoryview, sys_flag: int, limit: int = PLAIN_LIMIT) -> tupl
 
 
 class Bodies:
-    """Bodies of one batch. joined: makes the column of them as they are stored.
+    """Bodies of one batch.
 
     plain: what they inflate to (`inflate`); without it that is found out here. compressed: whether some body
     may be.
@@ -127,13 +127,11 @@ class Bodies:
     def __init__(
         self,
         records: Records,
-        joined: Callable[[], pa.Array],
         plain: Sequence[Plain] | None,
         *,
         compressed: bool,
     ) -> None:
         self._records, self._given = records, plain
-        self.stored = joined
         self.as_stored = plain is None and not compressed
         """the usual batch: plain bodies are the stored ones"""
 
@@ -150,7 +148,7 @@ class Bodies:
 
     def plain(self) -> pa.Array:
         """Decompressed; null where that fails."""
-        return self.stored() if self.as_stored else _binary(self._plain)
+        return _binary(self._plain)
 
     def plain_lengths(self) -> pa.Array:
         """Bytes after decompression; null where that fails."""

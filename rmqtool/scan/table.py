@@ -122,7 +122,7 @@ class Batch:
     def bodies(self) -> Bodies:
         """Bodies of the batch."""
         compressed = bool(self._bit(Field.SYS_FLAG, SysFlag.COMPRESSED).any())
-        return Bodies(self.records, lambda: self.text(Field.BODY_POSITION), self.plain, compressed=compressed)
+        return Bodies(self.records, self.plain, compressed=compressed)
 
     @cached_property
     def _texts(self) -> tuple[dict[Field, pa.Array], int]:
@@ -234,6 +234,10 @@ def _store_host(batch: Batch) -> pa.Array:
     return text.hosts(batch.window, places, batch.store_v6, alike=batch.alike(Alike.STORE_HOST))
 
 
+def _plain_body(batch: Batch) -> pa.Array:
+    return batch.text(Field.BODY_POSITION) if batch.bodies.as_stored else batch.bodies.plain()
+
+
 def _plain_length(batch: Batch) -> pa.Array:
     if batch.bodies.as_stored and batch.summary[Field.BODY_LENGTH][Summary.LOWEST] >= 0:
         return batch.number(Field.BODY_LENGTH, _i32)
@@ -321,8 +325,8 @@ COLUMNS: dict[str, Column] = {
         Column("lost_properties", pa.binary(), _lost_properties, default=False),
         _number("body_length", Field.BODY_LENGTH, _i32),
         Column("plain_length", _i32, _plain_length),
-        Column("body", pa.binary(), lambda b: b.bodies.stored(), as_is=Field.BODY_POSITION),
-        Column("plain_body", pa.binary(), lambda b: b.bodies.plain(), default=False),
+        Column("body", pa.binary(), lambda b: b.text(Field.BODY_POSITION), as_is=Field.BODY_POSITION),
+        Column("plain_body", pa.binary(), _plain_body, default=False),
         Column("body_sha256", _str, lambda b: b.bodies.stored_sha256(), default=False),
         Column("plain_body_sha256", _str, lambda b: b.bodies.plain_sha256(), default=False),
         Column("record", pa.binary(), _record, default=False),

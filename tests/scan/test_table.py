@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import ipaddress
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -344,6 +346,20 @@ def test_a_batch_outlives_the_window(kernels: ModuleType) -> None:
     window[:] = bytes(len(window))
     rows[:] = -1
     assert batch.to_pylist() == before
+
+
+def test_a_batch_holds_no_window(kernels: ModuleType) -> None:
+    """Not even in a cycle, which is found late: the memory of `dump --safe-io` grew with the log."""
+    records = records_of(encode_message("TopicTest", b"body", b"", physical_offset=BASE), kernels)
+    window = weakref.ref(records.window)
+    gc.disable()
+    try:
+        made = to_batch(records, base=BASE, path="p", kernels=kernels, columns=list(COLUMNS))
+        del records
+        assert window() is None
+    finally:
+        gc.enable()
+    assert made.num_rows
 
 
 def test_windows_that_begin_inside_of_the_segment(kernels: ModuleType) -> None:
