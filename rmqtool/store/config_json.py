@@ -8,6 +8,7 @@ or an editor (BOM, trailing text, duplicate keys).
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import re
 import stat
@@ -250,8 +251,7 @@ def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> 
 def parse_table(raw: bytes, name: str, *, before_5: bool | None = None) -> ParsedConfig:
     """The same of the file `name` in `config/`: no data where a value in it keeps brokers from loading it.
 
-    before_5: as a release before 5.0, or a later one, reads it; None when both have to refuse it. What is
-    parsed is shared by all who ask for the same bytes: nobody changes it.
+    before_5: as a release before 5.0, or a later one, reads it; None when both have to refuse it.
     """
     table = name.removesuffix(".bak")
     return _PARSED.get((raw, table, before_5), lambda: _parse_table(raw, table, before_5))
@@ -271,11 +271,11 @@ def _parse_table(raw: bytes, table: str, before_5: bool | None) -> ParsedConfig:
 class _Parsed:
     """Answers by the bytes of a table: a plan asks for the same ones some thirty times, of many views.
 
-    Those asked for last are kept, with `_KEPT` bytes of tables together.
+    Those asked for last are kept, with `_KEPT` bytes of tables together. Each who asks gets data of his own.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[bytes, str, bool | None], ParsedConfig] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, str, bool | None], tuple[bytes, ParsedConfig]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -284,14 +284,17 @@ class _Parsed:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
-                return found
-        found = parse()
+        if found is not None:
+            data, parsed = found
+            return parsed._replace(data=marshal.loads(data))  # noqa: S302 - made below
+        parsed = parse()
+        found = marshal.dumps(parsed.data), parsed._replace(data=None)
         with self._lock:
             if self._kept.setdefault(key, found) is found:
                 self._bytes += len(key[0]) + _LEAST
             while self._bytes > _KEPT:
                 self._bytes -= len(self._kept.popitem(last=False)[0][0]) + _LEAST
-        return found
+        return parsed
 
 
 _KEPT = 16 << 20
