@@ -173,8 +173,7 @@ def _names(store: Store) -> Iterator[Finding]:
     """Files that a broker does not put where they belong, or would not beside one that it makes.
 
     It sorts those of a directory by name, and those of all roots of the commit log together
-    (`MappedFileQueue#doLoad`).
-    Digits of a locale are right among their like.
+    (`MappedFileQueue#doLoad`). Names in the digits of its locale sort right beside each other.
     """
     together: dict[str, list[StoreFile]] = {}
     for file in store.of_kind(*_SIZED):

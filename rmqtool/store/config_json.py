@@ -271,7 +271,7 @@ def _parse_table(raw: bytes, table: str, before_5: bool | None) -> ParsedConfig:
 class _Parsed:
     """Answers by the bytes of a table: a plan asks for the same ones some thirty times, of many views.
 
-    Those asked for last are kept, with `_KEPT` bytes of tables together. Each who asks gets data of his own.
+    Those asked for last are kept, with `_KEPT` bytes of tables together. Every caller gets data of its own.
     """
 
     def __init__(self) -> None:

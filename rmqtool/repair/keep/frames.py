@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-_BLANK = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
-_MAGICS = (*(magic.to_bytes(4, "big", signed=True) for magic in MESSAGE_MAGIC_CODES), _BLANK)
+BLANK = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+_MAGICS = (*(magic.to_bytes(4, "big", signed=True) for magic in MESSAGE_MAGIC_CODES), BLANK)
 _STEP = 4 << 20
 _HEAD = 128
 
@@ -75,28 +75,38 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[tuple[int, int | None]]:
 
     And where it ends, of one that is whole under the header of a filler.
     """
+    for magic, place, head in heads_in(hole, log):
+        stated = int.from_bytes(head[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8], "big")
+        if stated != place:
+            continue
+        if magic != BLANK:
+            yield place, None
+            continue
+        found = under_filler(partial(_behind, log, place), hole.end - place, place)
+        if found is not None:
+            yield place, place + found[0]
+
+
+def heads_in(hole: Hole, log: LogBytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """Each magic in a hole, in order: itself, the physical offset of its record, and first bytes of that.
+
+    These are fewer than `_HEAD` at the end of the hole.
+    """
     if hole.placed.file is None:
         return
     for begin in range(hole.start, hole.end, _STEP):
         window = log.read(begin, min(_STEP + _HEAD, hole.end - begin))
-        for magic, at in _magics(window):
-            stated = int.from_bytes(window[at + OFF_PHYSICAL_OFFSET : at + OFF_PHYSICAL_OFFSET + 8], "big")
-            if not 0 <= at < _STEP or stated != begin + at:
-                continue
-            if magic != _BLANK:
-                yield stated, None
-                continue
-            found = under_filler(partial(_behind, log, stated), hole.end - stated, stated)
-            if found is not None:
-                yield stated, stated + found[0]
+        for at, magic in sorted(_magics(window)):
+            if 0 <= at < _STEP:
+                yield magic, begin + at, window[at : at + _HEAD]
 
 
-def _magics(window: bytes) -> Iterator[tuple[bytes, int]]:
-    """Each magic in a window, and where its record would begin. One search for all of them is slower."""
+def _magics(window: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where the record of each magic in a window would begin. One search for all of them is slower."""
     for magic in _MAGICS:
         at = window.find(magic)
         while at >= 0:
-            yield magic, at - OFF_MAGIC
+            yield at - OFF_MAGIC, magic
             at = window.find(magic, at + 1)
 
 

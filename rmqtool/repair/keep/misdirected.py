@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from formats.commitlog import MESSAGE_MAGIC_CODES
 from rmqtool.repair.keep.donor import DonorPart
-from rmqtool.repair.keep.frames import frames_by_unit
+from rmqtool.repair.keep.frames import BLANK, frames_by_unit, heads_in
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.model import UNUSED
-from rmqtool.scan.fields import OFF_MAGIC, OFF_PHYSICAL_OFFSET, OFF_STORE_TIMESTAMP
+from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_STORE_TIMESTAMP, OFF_TOTAL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +24,8 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.model import Frame, Hole
     from rmqtool.store.layout import Store
 
-_MAGICS = tuple(magic.to_bytes(4, "big", signed=True) for magic in MESSAGE_MAGIC_CODES)
 _START = attrgetter("start")
-_STEP = 4 << 20
-_HEAD = OFF_STORE_TIMESTAMP + 8
+_LEAST = OFF_STORE_TIMESTAMP + 8
 """bytes of a record that tell its size, where it belongs and when it was stored"""
 
 
@@ -53,6 +49,7 @@ def misdirected(store: Store, holes: Sequence[Hole], log: LogBytes) -> list[Dono
 
 
 def _parts(hole: Hole, holes: Sequence[Hole], log: LogBytes) -> Iterator[_Found]:
+    """What is found in one hole, in order."""
     if hole.placed.file is None or hole.reasons == {UNUSED}:
         return
     base, first, end, count = 0, 0, 0, 0
@@ -88,25 +85,15 @@ def _misplaced(hole: Hole, holes: Sequence[Hole], log: LogBytes) -> Iterator[tup
 
     The store times of intact records around a hole bound those of what it held.
     """
-    for begin in range(hole.start, hole.end, _STEP):
-        window = log.read(begin, min(_STEP + _HEAD, hole.end - begin))
-        for at in sorted(chain.from_iterable(_found(window, magic) for magic in _MAGICS)):
-            if not 0 <= at < _STEP or at + _HEAD > len(window):
-                continue
-            size, stated, stored = (
-                int.from_bytes(window[at + field : at + field + width], "big", signed=True)
-                for field, width in ((0, 4), (OFF_PHYSICAL_OFFSET, 8), (OFF_STORE_TIMESTAMP, 8))
-            )
-            there = holes[bisect_right(holes, stated, key=_START) - 1]
-            inside = there.start <= stated and SMALLEST_RECORD <= size <= there.end - stated
-            in_time = there.timestamp <= stored <= (stored if there.behind is None else there.behind)
-            if inside and in_time and stated != begin + at:
-                yield begin + at, stated, size
-
-
-def _found(window: bytes, magic: bytes) -> Iterator[int]:
-    """Where the records of a magic would begin."""
-    at = window.find(magic)
-    while at >= 0:
-        yield at - OFF_MAGIC
-        at = window.find(magic, at + 1)
+    for magic, place, head in heads_in(hole, log):
+        if magic == BLANK or len(head) < _LEAST:
+            continue
+        size, stated, stored = (
+            int.from_bytes(head[at : at + width], "big", signed=True)
+            for at, width in ((OFF_TOTAL_SIZE, 4), (OFF_PHYSICAL_OFFSET, 8), (OFF_STORE_TIMESTAMP, 8))
+        )
+        there = holes[bisect_right(holes, stated, key=_START) - 1]
+        inside = there.start <= stated and SMALLEST_RECORD <= size <= there.end - stated
+        in_time = there.timestamp <= stored and (there.behind is None or stored <= there.behind)
+        if inside and in_time and stated != place:
+            yield place, stated, size
