@@ -86,6 +86,8 @@ def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: b
 def _refuse_left_out(tree: Tree, planned: Planned) -> None:
     left_out = frozenset(tree.left_out)
     for change in planned.plan.changes if left_out else ():
+        if change.action is Action.REMOVE_DIRECTORY and unescape_name(change.path) in left_out:
+            continue
         parts = unescape_name(change.path).split("/")
         if any("/".join(parts[:count]) in left_out for count in range(1, len(parts) + 1)):
             raise UsageError(
@@ -161,7 +163,8 @@ def _make(
         advance,
         readers_of(store),
     )
-    editor.run(planned.edits)
+    left_out = frozenset(copy.tree.left_out)
+    editor.run(one for one in planned.edits if unescape_name(one.change.path) not in left_out)
     editor.finish()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.content import FromFile
+from rmqtool.repair.keep.away import directory_away
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
@@ -200,3 +201,24 @@ def test_what_no_broker_looks_for_is_not_copied_from_out_of_the_store(root, tmp_
     assert sorted(tree.left_out) == ["commitlog/odd/inner", "odd"]
     assert tree.skipped == []
     assert "commitlog/odd/file" in {one.path for one in tree.files}
+
+
+def test_a_directory_that_is_not_copied_need_not_be_removed(root, tmp_path):
+    """One among queue files behind a link out of the store, where older brokers refuse it."""
+    queue = tmp_path / "elsewhere" / "Orders" / "0"
+    (queue / "old").mkdir(parents=True)
+    (queue / "kept").mkdir()
+    (queue / "kept" / "file").touch()
+    (root / "consumequeue" / "Orders").symlink_to(queue.parent)
+    store, out = Store.open(root), tmp_path / "out"
+    edits = [
+        edit
+        for name in ("old", "kept")
+        for edit in directory_away(store, f"consumequeue/Orders/0/{name}", "stray-directory", "refused")
+    ]
+    assert [edit.change.path for edit in edits] == ["consumequeue/Orders/0/old"], "not listed, thus not ours"
+    planned = plan_of(store, edits)
+    apply_to_copy(store, planned, prepare_copy(store, planned, str(out), follow_links=True))
+    assert os.listdir(out / "consumequeue" / "Orders" / "0") == []
+    with pytest.raises(UsageError, match="without --follow-links"):
+        prepare_copy(store, planned, str(tmp_path / "other"))
