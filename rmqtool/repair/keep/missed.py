@@ -29,7 +29,7 @@ def differs_in_one(key: QueueKey, other: QueueKey) -> bool:
     """In the queue number, or in a topic of the same length."""
     if _topic(key) == _topic(other):
         return key[1] != other[1]
-    return _length_and_number(key) == _length_and_number(other)
+    return length_and_number(key) == length_and_number(other)
 
 
 def missed_elsewhere(missing: Sequence[Missing], runs: Sequence[Run]) -> set[int]:
@@ -39,7 +39,7 @@ def missed_elsewhere(missing: Sequence[Missing], runs: Sequence[Run]) -> set[int
     """
     return {
         run.start
-        for shared in (_topic, _length_and_number)
+        for shared in (_topic, length_and_number)
         for gaps, some in _together(missing, runs, shared)
         for run in _covered(gaps, some)
     }
@@ -63,14 +63,14 @@ def owed_elsewhere(missing: Sequence[Missing], runs: Sequence[Run]) -> set[int]:
                 continue
             found.update(run.start for run in same)
             for at in here:
-                used[_length_and_number(gaps[at].key), slot] += 1
+                used[length_and_number(gaps[at].key), slot] += 1
     inner = [one for one in missing if one.first]
     rest = [run for run in runs if run.start not in found]
-    for gaps, some in _together(inner, rest, _length_and_number):
+    for gaps, some in _together(inner, rest, length_and_number):
         firsts, lasts = np.sort(np.array([(one.first, one.last) for one in gaps], np.int64).T)
         for slot, same in _by_slot(_covered(gaps, some)).items():
             count = np.searchsorted(firsts, slot, side="right") - np.searchsorted(lasts, slot, side="left")
-            if len(same) <= count - used[_length_and_number(gaps[0].key), slot]:
+            if len(same) <= count - used[length_and_number(gaps[0].key), slot]:
                 found.update(run.start for run in same)
     return found
 
@@ -101,7 +101,7 @@ def _topic(key: QueueKey) -> object:
     return key[0]
 
 
-def _length_and_number(key: QueueKey) -> object:
+def length_and_number(key: QueueKey) -> tuple[int, int]:
     """A record whose topic is wrong is whole only with a topic of the length that it had."""
     return len(key[0].encode("utf-8", "surrogateescape")), key[1]
 

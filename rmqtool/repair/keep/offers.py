@@ -1,4 +1,4 @@
-"""Free positions of queues, found by a slot and one half of the queue's key: its topic or its number."""
+"""Free positions of queues, found by a slot and a part of the queue's key: its topic or its number."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from rmqtool.repair.keep.missed import length_and_number
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rmqtool.repair.keep.model import QueueKey
 
-Half = str | int
-"""the topic or the number of a queue"""
+Part = str | int | tuple[int, int]
+"""the topic or the number of a queue, or `length_and_number`"""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,17 +38,17 @@ class Offer:
 class Offers:
     """Offers that are open where the log is read; questions come in its order.
 
-    asked: all halves and slots that will be asked for. An offer lies in log n lists for each half, and is
+    asked: all parts and slots that will be asked for. An offer lies in log n lists for each part, and is
     dropped from them when it is met after its time.
     """
 
-    def __init__(self, asked: Iterable[tuple[Half, int]]) -> None:
-        slots: dict[Half, set[int]] = defaultdict(set)
-        for half, slot in asked:
-            slots[half].add(slot)
-        self._slots = {half: sorted(there) for half, there in slots.items()}
-        self._lists: dict[Half, list[list[Offer]]] = {
-            half: [[] for _ in range(2 * len(there))] for half, there in self._slots.items()
+    def __init__(self, asked: Iterable[tuple[Part, int]]) -> None:
+        slots: dict[Part, set[int]] = defaultdict(set)
+        for part, slot in asked:
+            slots[part].add(slot)
+        self._slots = {part: sorted(there) for part, there in slots.items()}
+        self._lists: dict[Part, list[list[Offer]]] = {
+            part: [[] for _ in range(2 * len(there))] for part, there in self._slots.items()
         }
         self._of: dict[QueueKey, list[Offer]] = defaultdict(list)
         self._coming: list[tuple[int, int, Offer]] = []
@@ -70,13 +72,13 @@ class Offers:
         last = slot + 1 if old.goes_on else old.last
         self.add(Offer(key, slot + 1, last, end, old.high, old.goes_on))
 
-    def at(self, half: Half, slot: int, start: int, end: int, besides: QueueKey | None) -> list[Offer]:
+    def at(self, part: Part, slot: int, start: int, end: int, besides: QueueKey | None) -> list[Offer]:
         """Two at most that have the slot for a record in [start, end), none of the queue `besides`."""
         while self._coming and self._coming[0][0] <= start:
             self._open(heappop(self._coming)[2])
         found: list[Offer] = []
-        lists = self._lists[half]
-        node = bisect_left(self._slots[half], slot) + len(lists) // 2
+        lists = self._lists[part]
+        node = bisect_left(self._slots[part], slot) + len(lists) // 2
         while node and len(found) < _ENOUGH:
             there = lists[node]
             at = len(there) - 1
@@ -92,11 +94,11 @@ class Offers:
         return found
 
     def _open(self, offer: Offer) -> None:
-        for half in offer.key:
-            slots = self._slots.get(half)
+        for part in (*offer.key, length_and_number(offer.key)):
+            slots = self._slots.get(part)
             if slots is None:
                 continue
-            lists = self._lists[half]
+            lists = self._lists[part]
             left = bisect_left(slots, offer.first) + len(slots)
             right = bisect_right(slots, offer.last) + len(slots)
             while left < right:

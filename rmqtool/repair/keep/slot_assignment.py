@@ -11,6 +11,7 @@ from formats import properties as props
 from formats.commitlog import transaction_of
 from formats.java import java_parse_int
 from rmqtool.repair.keep.chain import BATCH
+from rmqtool.repair.keep.missed import length_and_number
 from rmqtool.repair.keep.model import Frame, Trust, text_of
 from rmqtool.repair.keep.offers import Offer, Offers
 from rmqtool.repair.keep.room import Missing
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rmqtool.repair.keep.model import Header, QueueKey, Run, Survey
+    from rmqtool.repair.keep.offers import Part
     from rmqtool.repair.keep.order import Order
 
 _BEYOND = 1 << 62
@@ -234,12 +236,7 @@ class SlotAssigner:
         spoken = [(one, one.header) for one in frames if one.header is not None and one.header.own_place]
         if not spoken:
             return
-        asked = [
-            (half, header.queue_offset)
-            for _, header in spoken
-            for half in (text_of(header.topic), header.queue_id)
-            if half is not None
-        ]
+        asked = [(part, header.queue_offset) for _, header in spoken for part in _parts(header)]
         proven, possible = Offers(asked), Offers(asked)
         for offer, between in self._offers(batch=False):
             (proven if between else possible).add(offer)
@@ -259,11 +256,12 @@ class SlotAssigner:
         found: set[tuple[QueueKey, int]] = set()
         if own is not None and any(one == slot for one, _ in ours):
             found = {(own, slot)}
-        halves = [half for half in (topic, header.queue_id) if half is not None]
         for offers, between in (proven, True), (possible, False):
             if found:
                 break
-            there = [one for half in halves for one in offers.at(half, slot, frame.start, frame.end, own)]
+            there = [
+                one for part in _parts(header) for one in offers.at(part, slot, frame.start, frame.end, own)
+            ]
             found = {(one.key, slot) for one in there}
             if not (found and frame.suspect and not between):
                 found |= {(own, one) for one, inner in ours if own is not None and inner is between}
@@ -408,6 +406,15 @@ class SlotAssigner:
         if first <= one.last:
             found.append(Missing(one.key, first, one.last, low, one.high))
         return found
+
+
+def _parts(header: Header) -> list[Part]:
+    """What of its queue's key may be right; where its lengths add up, that of its topic is, too."""
+    topic = text_of(header.topic)
+    if topic is None:
+        return [header.queue_id]
+    key = topic, header.queue_id
+    return [topic, length_and_number(key) if header.framed else header.queue_id]
 
 
 def _is_whole(frame: Frame) -> bool:

@@ -162,6 +162,19 @@ def test_where_a_queue_may_go_on_another_misses_the_record() -> None:
     assert (frames[0].key, frames[0].slot) == (("T", 0), 10)
 
 
+@pytest.mark.parametrize(("topic", "taken"), [("Payment", None), ("Orderq", ("Orders", 0))])
+def test_a_record_is_of_no_topic_of_another_length(topic: str, taken: QueueKey | None) -> None:
+    """570133: with another length of its topic the record would not be whole."""
+    placed = PlacedSegment(0, 1 << 40, "x", None)
+    survey = Survey([placed])
+    key = "Orders", 0
+    survey.runs = {key: [Run(key, 0, 9, 0, 900, 1000), Run(key, 11, 20, 1100, 2000, 2100)]}
+    survey.holes = [Hole(placed, 1000, 1100)]
+    frames = [Frame(1000, 1100, header(1000, (topic, 0), 10))]
+    SlotAssigner(survey, order_of(survey), []).claims({0: frames}, {}, {})
+    assert frames[0].key == taken
+
+
 def test_many_lies_and_many_queues_take_no_product_of_both() -> None:
     def seconds(count: int) -> float:
         """As many queues, each of which misses one record, as records whose topic is none of them."""
@@ -169,14 +182,14 @@ def test_many_lies_and_many_queues_take_no_product_of_both() -> None:
         survey = Survey([placed])
         low, high = count * RECORD, 2 * count * RECORD
         for number in range(count):
-            key = (f"T{number}", 0)
+            key = (f"T{number:05}", 0)
             starts = number * RECORD, high + number * RECORD
             survey.runs[key] = [
                 Run(key, slot, slot, at, at, at + RECORD) for slot, at in zip((0, 2), starts, strict=True)
             ]
         survey.holes = [Hole(placed, low, high)]
         places = range(low, high, RECORD)
-        frames = [Frame(at, at + RECORD, header(at, ("X", 0), 1)) for at in places]
+        frames = [Frame(at, at + RECORD, header(at, ("X00000", 0), 1)) for at in places]
         order = order_of(survey)
         began = time.process_time()
         SlotAssigner(survey, order, []).claims({0: frames}, {}, {})
