@@ -725,3 +725,18 @@ def test_a_directory_among_segments_goes_where_an_older_release_may_have_written
     vars(store)["release"] = replace(store.release, releases=frozenset(releases), mixed=False)
     assert [*stray_edits(store, "5.3.3", named=True)] == []
     assert bool([*stray_edits(store, "5.3.3", named=False)]) is goes
+
+
+def test_what_is_wrong_in_a_segment_with_another_name_is_no_new_error(tmp_path: Path) -> None:
+    """590103: the plan gives the file its name back, and its error has another path then."""
+    golden = open_golden("v533-props-crc", tmp_path)
+    segment = min((golden.path / "commitlog").iterdir())
+    raw = segment.read_bytes()
+    at = raw.index(b"__CRC32#") + len(b"__CRC32#") + 1
+    segment.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+    segment.rename(segment.with_name(f"{20:020d}"))
+    ask = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, *ask, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stdout
+    found = rmq("verify", tmp_path / "out", *ask, "--format", "ndjson").rows
+    assert [one["code"] for one in found if one.get("severity") == "error"] == ["CL-CRC32"]

@@ -23,7 +23,7 @@ from rmqtool.repair.prove.beside import lacking_beside
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
-from rmqtool.repair.prove.result import store_with
+from rmqtool.repair.prove.result import moved_files, store_with
 from rmqtool.repair.prove.started import (
     NOBODY,
     Begun,
@@ -107,7 +107,8 @@ def _of_keep(
     others = [begin(after, release, settings, counted) for release in _others(planned, after)]
     comparison = Comparison(store, after, planned.edits, kernels, access)
     with counted.stage(size):
-        errors = errors_of(after, counted.reading, kernels, comparison.see)
+        moved = moved_files(store, planned.edits)
+        errors = errors_of(after, counted.reading, kernels, comparison.see, moved)
     comparison.close()
     for one in Evidence(store, after, comparison.changed, kernels, access).intact():
         yield (

@@ -91,6 +91,17 @@ def store_with(store: Store, edits: Sequence[Edit]) -> Store:
     )
 
 
+def moved_files(store: Store, edits: Sequence[Edit]) -> dict[str, tuple[str, int]]:
+    """By path files of the result with the bytes of another file of the log: that, and how far they move."""
+    found: dict[str, tuple[str, int]] = {}
+    for edit in edits:
+        below = edit.content.below if isinstance(edit.content, Whole) else None
+        if below is not None and below.base_offset is not None:
+            base = (store.file(edit.change.path) or _new_file(store, edit.change)).base_offset or 0
+            found[edit.change.path] = below.display_path, base - below.base_offset
+    return found
+
+
 def _edit(store: Store, edit: Edit, files: dict[str, StoreFile], drafts: dict[str, _Draft]) -> None:
     change = edit.change
     known = files.get(change.path)

@@ -14,7 +14,7 @@ from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -39,9 +39,10 @@ class Errors:
 
     damaged: bytes of queues, by directory, that are not as brokers write them. Units of a light queue in
     front of the place that their records state are: 5.x gives such offsets to records without a unit
-    (`LmqDispatch#updateLmqOffsets`).
+    (`LmqDispatch#updateLmqOffsets`). moved: as `moved_files`, whose errors are those of the source's file.
     """
 
+    moved: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     listed: dict[tuple[object, ...], tuple[str | None, str]] = field(default_factory=dict)
     by_code: dict[str, int] = field(default_factory=dict)
     damaged: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -58,7 +59,9 @@ class Errors:
             return
         self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
         if len(self.listed) < _MOST:
-            about = one.code, one.path, one.position, one.physical_offset, one.part, one.queue_id
+            path, by = self.moved.get(one.path or "", (one.path, 0))
+            offset = None if one.physical_offset is None else one.physical_offset - by
+            about = one.code, path, one.position, offset, one.part, one.queue_id
             self.listed[about] = one.path, f"{one.path or '.'}: {one.message} ({one.code})"
 
     def has_damage_in(self, file: StoreFile) -> bool:
@@ -83,9 +86,15 @@ def _counted(one: Finding) -> bool:
     return light and isinstance(one.found, int) and isinstance(one.expected, int) and one.found < one.expected
 
 
-def errors_of(store: Store, reading: ReadOptions, kernels: Kernels, see: See | None = None) -> Errors:
+def errors_of(
+    store: Store,
+    reading: ReadOptions,
+    kernels: Kernels,
+    see: See | None = None,
+    moved: Mapping[str, tuple[str, int]] | None = None,
+) -> Errors:
     """All that `verify` finds wrong in a store at rest. see: called with each record of its log, in order."""
-    found = Errors()
+    found = Errors(moved or {})
     for one in findings_of(store, reading, kernels, see):
         found.add(one)
     return found
