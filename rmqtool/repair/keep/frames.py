@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.repair.keep.logbytes import LogBytes
-    from rmqtool.repair.keep.model import Hole, QueueKey
+    from rmqtool.repair.keep.model import Header, Hole, QueueKey
     from rmqtool.store.layout import Store
 
     Ints = npt.NDArray[np.int64]
@@ -70,14 +70,28 @@ def _end_of(hole: Hole, log: LogBytes, start: int, following: int) -> int | None
     return None
 
 
+def misplaced_header(frame: Frame, log: LogBytes) -> Header | None:
+    """Of a record that is whole but for the offset that it states, where a unit points at all of it."""
+    head = log.read(frame.start, OFF_MAGIC + 4)
+    size = int.from_bytes(head[:4], "big", signed=True)
+    if size != frame.length or head[OFF_MAGIC:] not in _MAGICS:
+        return None
+    header = read_header(log.read(frame.start, size), frame.start, size)
+    return header if header is not None and header.framed and header.sound else None
+
+
 def _own_places(hole: Hole, log: LogBytes) -> Iterator[tuple[int, int | None]]:
     """Physical offsets in a hole where a record's magic stands and the offset that it states is its place.
 
-    And where it ends, of one that is whole under the header of a filler.
+    And where it ends, of one that is whole under the header of a filler. The last record of a hole may state
+    any offset: where it ends, an intact one begins.
     """
+    last: list[int] = []
     for magic, place, head in heads_in(hole, log):
         stated = int.from_bytes(head[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8], "big")
         if stated != place:
+            if place + int.from_bytes(head[:4], "big") == hole.end < hole.placed.end:
+                last.append(place)
             continue
         if magic != BLANK:
             yield place, None
@@ -85,6 +99,11 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[tuple[int, int | None]]:
         found = under_filler(partial(_behind, log, place), hole.end - place, place)
         if found is not None:
             yield place, place + found[0]
+    left = hole.length  # of what is read for all of them
+    for place in reversed(last):
+        left -= hole.end - place
+        if left >= 0 and misplaced_header(Frame(place, hole.end), log) is not None:
+            yield place, hole.end
 
 
 def heads_in(hole: Hole, log: LogBytes) -> Iterator[tuple[bytes, int, bytes]]:

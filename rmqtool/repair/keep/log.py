@@ -16,7 +16,7 @@ from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
 from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
 from rmqtool.repair.keep.donor import Donor, Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
-from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
+from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit, misplaced_header
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.hole_layout import allocate, layouts_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
@@ -273,7 +273,8 @@ class LogRepair:
         weigh(self.store, survey, order, pointed, foreign, skipping)
         known = [key for key in queues_of(self.store) if not survey.is_light(key) and key not in foreign]
         places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
-        claims = SlotAssigner(survey, order, known).claims(headers, units, places)
+        misplaced = partial(misplaced_header, log=log)
+        claims = SlotAssigner(survey, order, known).claims(headers, units, places, misplaced)
         end = self._end(survey, claims, solid)
         layouts, without = _allocated(survey, claims, end)
         return _Decided(claims, further, end, layouts, without)

@@ -19,7 +19,7 @@ from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import LONGEST_TIME, smallest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rmqtool.repair.keep.model import Header, QueueKey, Run, Survey
     from rmqtool.repair.keep.offers import Part
@@ -61,10 +61,12 @@ class SlotAssigner:
         headers: dict[int, list[Frame]],
         units: dict[int, list[Frame]],
         places: dict[int, list[Frame]],
+        misplaced: Callable[[Frame], Header | None] = lambda _: None,
     ) -> Claims:
         """Frames by header and by unit, by hole, as one list without overlap.
 
-        places: those that units of further queues tell. They say where a record was, not whose.
+        places: those that units of further queues tell. They say where a record was, not whose. misplaced:
+        the header of a record that a unit points at and that states another offset.
         """
         made = Claims()
         for number in range(len(self._survey.holes)):
@@ -72,6 +74,9 @@ class SlotAssigner:
             own, further = headers.get(number, []), places.get(number, [])
             self._lengthen_short(pointed, [*own, *further], self._survey.holes[number].end)
             made.frames[number] = self._merged(own, pointed, further)
+            for frame in made.frames[number]:
+                if frame.header is None and frame.key is not None:
+                    frame.header = misplaced(frame)
         for frames in made.frames.values():
             for frame in frames:
                 self._claim(frame)
