@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from itertools import repeat
 from struct import Struct, error
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 
 from formats.index import item_position, slot_position
 from formats.java import java_utf8_encode
@@ -265,7 +266,7 @@ class MappedKeys:
         for number in range(len(mapped.data) - _SPARE):
             self._add(mapped, number)
         try:
-            texts = [java_utf8_encode(topic), *map(str.encode, keys)]
+            raw, lengths = _joined(topic, keys)
         except UnicodeEncodeError:
             return None
         count, room = len(keys), len(keys) * min(limit, _LIMIT)
@@ -274,10 +275,9 @@ class MappedKeys:
         head = *mapped.known, room, _STEPS_OF_MANY, *now
         rows = len(head) + 2 * count + 1
         text = rows + room * _WIDTH
-        raw = b"".join(texts)
         asked = np.empty(text + -(-len(raw) // _NUMBER), np.int64)
         asked[: len(head)] = head
-        np.cumsum(np.fromiter(map(len, texts), np.int64, count + 1), out=asked[len(head) : rows - count])
+        np.cumsum(np.fromiter(lengths, np.int64, count + 1), out=asked[len(head) : rows - count])
         asked[text:].view(np.uint8)[: len(raw)] = np.frombuffer(raw, np.uint8)
         used = self._lookup.look_up(asked)
         records = self._records(mapped, asked[rows : rows + used * _WIDTH].reshape(-1, _WIDTH))
@@ -300,15 +300,17 @@ class MappedKeys:
         sizes = found[:, FoundColumn.STOP] - starts
         order = np.argsort(segments, kind="stable")
         parts = np.diff(segments[order]) | np.diff(sizes[order].cumsum() // _COPIED)
-        records = [b""] * len(found)
+        records = np.empty(len(found), object)
         for some in np.split(order, np.flatnonzero(parts) + 1) if len(order) else ():
             data = np.frombuffer(mapped.data[segments[some[0]]], np.uint8)
             copied, ends = np.empty(int(sizes[some].sum()), np.uint8), np.empty(len(some) + 1, np.int32)
             self._kernels.gather(data, starts[some], sizes[some], ends, copied)
-            raw, places = copied.tobytes(), ends.tolist()
-            for number, begin, end in zip(some.tolist(), places, places[1:]):  # noqa: B905
-                records[number] = raw[begin:end]
-        return records
+            buffers = [None, pa.py_buffer(ends), pa.py_buffer(copied)]
+            # Arrow makes objects of bytes in a third of the time that slices take
+            records[some] = pa.Array.from_buffers(pa.binary(), len(some), buffers).to_numpy(
+                zero_copy_only=False
+            )
+        return cast("list[bytes]", records.tolist())
 
     def _map(self, current: IndexFile) -> _Mapped | None:
         """What is there now; None where any index file has to be copied."""
@@ -369,6 +371,18 @@ class MappedKeys:
     def _clear(self) -> None:
         self._mapped = None
         self._free.clear()
+
+
+def _joined(topic: str, keys: Sequence[str]) -> tuple[bytes, Iterator[int]]:
+    """Bytes of a topic and keys, one behind the other, and how many each has.
+
+    Raises `UnicodeEncodeError` for a key that takes more than a look.
+    """
+    text = "".join((topic, *keys))
+    if text.isascii():
+        return text.encode(), map(len, (topic, *keys))
+    each = [java_utf8_encode(topic), *map(str.encode, keys)]
+    return b"".join(each), map(len, each)
 
 
 def _within(begin: int, end: int | None) -> tuple[int, int]:
