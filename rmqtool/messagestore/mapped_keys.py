@@ -171,10 +171,10 @@ class _Question:
         except (UnicodeEncodeError, AttributeError, TypeError, error):  # of other types, too
             return False
 
-    def messages(self, used: int) -> list[StoredMessage]:
-        """Copies of what was found, in the order of the log; used: rows of the answer."""
+    def messages(self, count: int) -> list[StoredMessage]:
+        """Copies of so many that were found, in the order of the log."""
         data: Sequence[memoryview] = () if self.mapped is None else self.mapped.data
-        rows = self.numbers[_ROWS : _ROWS + used * _WIDTH].reshape(-1, _WIDTH).tolist()
+        rows = self.numbers[_ROWS : _ROWS + count * _WIDTH].reshape(-1, _WIDTH).tolist()
         return [StoredMessage(data[row][start:stop].tobytes()) for row, start, stop in rows[::-1]]
 
 
@@ -217,7 +217,7 @@ class MappedKeys:
         if not question.put(mapped, topic, key, asked):
             return None
         while True:
-            used = question.look_up()
+            question.look_up()
             ended, missing, count, row, start, stop = _answer(question.memory, _ANSWER_AT)
             if count >= 0:
                 break
@@ -228,7 +228,7 @@ class MappedKeys:
         if count == 1:
             found = [StoredMessage(mapped.data[row][start:stop].tobytes())]
         else:
-            found = question.messages(used)
+            found = question.messages(count)
         # zeros, in the place of what another process cut, look like the end of a chain
         if (ended and not mapped.whole(ended)) or faults.total() != mapped.faults:
             self._copy()

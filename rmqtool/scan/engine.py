@@ -63,13 +63,13 @@ def ready_kernels(data_bytes: int) -> Kernels:
     return choose_kernels(min(data_bytes, WORTH_LOADING["numba"] - 1))
 
 
-def prepared(kernel: Callable[..., int], *arrays: npt.NDArray[Any]) -> Callable[[], int]:
-    """A kernel that answers a number, for arrays that stay, called without arguments.
+def prepared(kernel: Callable[..., int], *arrays: npt.NDArray[Any]) -> Callable[[], object]:
+    """A kernel whose answer stands in its arrays, for arrays that stay, called without arguments.
 
     For calls of a microsecond: compiled ahead it costs a third of a call then, and keeps the lock of the
     interpreter. Not for two threads at once.
     """
-    made: Callable[..., Callable[[], int]] = getattr(kernel, "prepared", partial(partial, kernel))
+    made: Callable[..., Callable[[], object]] = getattr(kernel, "prepared", partial(partial, kernel))
     return made(*arrays)
 
 

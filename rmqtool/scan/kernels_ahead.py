@@ -105,23 +105,18 @@ def _bound(library: ctypes.CDLL, name: str, signature: Signature) -> Kernel:
     return kernel
 
 
-def _prepared(name: str, signature: Signature, *arrays: Any) -> Callable[[], int]:
+def _prepared(name: str, signature: Signature, *arrays: Any) -> Callable[[], object]:
     """See `engine.prepared`."""
     for one, kind in zip(arrays, signature.arguments, strict=True):
         if not isinstance(kind, Array) or (one.dtype, one.ndim) != (np.dtype(kind.dtype), kind.dimensions):
             raise TypeError(f"{name}: {one.dtype} of shape {one.shape} where {kind} was expected")
         if not one.flags.c_contiguous:
             raise TypeError(f"{name}: an array with gaps")
-    function, answer = _quick[name], _Answer()
+    function = _quick[name]
     function.restype = None
     # objects of ctypes pass as they are, without `argtypes` and what they convert, in half the time
     given = [ctypes.c_int64(number) for one in arrays for number in (_data_of(one), *one.shape)]
-    call_it = partial(function, *given, answer)
-
-    def call() -> int:
-        call_it()
-        return answer[0]
-
+    call = partial(function, *given, _Answer())
     call.arrays = arrays  # type: ignore[attr-defined]
     return call
 
