@@ -72,8 +72,12 @@ def _ends(many: int) -> Callable[[bytearray, int], tuple[int, ...]]:
 
 def _messages(records: list[memoryview]) -> list[StoredMessage]:
     """Copies of records, none where another process may have cut them: the end of one is zeros then."""
-    copied = [StoredMessage(one.tobytes()) for one in records]
-    return [] if 0 in [one[-1] for one in records] else copied
+    messages = []
+    for raw in list(map(memoryview.tobytes, records)):  # all first: then reads of memory overlap
+        if not raw[-1]:
+            return []
+        messages.append(StoredMessage(raw))
+    return messages
 
 
 class MappedPulls:
