@@ -122,9 +122,12 @@ class MappedPulls:
         if offset.__class__ is not int or limit.__class__ is not int:
             return None
         try:
+            last = self._of_log.files[-1]
+            high = last.base + last.wrote
             dispatching = self._dispatching
+            reach = dispatching.offset
             if (
-                dispatching.offset < self._limit()
+                (reach < high and reach < self._limit())  # which asks more than a look, and is no more
                 or dispatching.error is not None
                 or topic in self._topics.memory
             ):
@@ -142,8 +145,6 @@ class MappedPulls:
                 many = limit
             if many < 1 or not 0 <= floor <= at:
                 return None
-            last = self._of_log.files[-1]
-            high = last.base + last.wrote
             if many == 1:
                 physical_offset, size, _ = _unit(units, begin)
                 number = physical_offset // self._segment_size
@@ -190,7 +191,8 @@ class MappedPulls:
                 ),
             )
             return answer  # noqa: TRY300 - the whole body may raise
-        except (TypeError, error):  # of other types: what takes more than a look names the argument
+        # arguments of other types, which what takes more than a look names, or a log without files
+        except (TypeError, error, IndexError):
             return None
 
     def _together(self, address: int, many: int, high: int) -> tuple[list[memoryview], int] | None:
