@@ -353,7 +353,7 @@ class MappedKeys:
         found = self._mapped_pulls.segment(number_of_all, number_of_all * self._of_log.size)
         if found is None:
             return False
-        file, _, data = found
+        file, _, data, _ = found
         mapped.add(number, file.base, data)
         return True
 

@@ -24,6 +24,7 @@ from rmqtool.store.mapped import MappedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from mmap import mmap
 
     import numpy.typing as npt
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.topics import Topics
     from rmqtool.scan.kernel_types import Kernels
 
-    Segment = tuple[MappedFile, Callable[[int], bool], memoryview]
+    Segment = tuple[MappedFile, Callable[[int], bool], memoryview, mmap]
     Units = tuple[ConsumeQueue, MappedFile, memoryview, int, int, int]
     Result = TypeVar("Result", bound=GetResult | RawResult)
 
@@ -70,10 +71,10 @@ def _ends(many: int) -> Callable[[bytearray, int], tuple[int, ...]]:
     return Struct(f"={2 * many}q").unpack_from
 
 
-def _messages(records: list[memoryview]) -> list[StoredMessage]:
-    """Copies of records, none where another process may have cut them: the end of one is zeros then."""
+def _messages(records: list[bytes]) -> list[StoredMessage]:
+    """None where another process may have cut the records: the end of one is zeros then."""
     messages = []
-    for raw in list(map(memoryview.tobytes, records)):  # all first: then reads of memory overlap
+    for raw in records:
         if not raw[-1]:
             return []
         messages.append(StoredMessage(raw))
@@ -110,6 +111,7 @@ class MappedPulls:
         self._latest: dict[tuple[str, int], Units] = {}
         """the one of `_units` that was read last, by topic and queue"""
         self._segments: dict[int, Segment] = {}
+        """by number: file, whether its bytes up to a place can be read, its bytes as a view, and to copy"""
         self._forgotten = self._refused = 0
 
     def pull(  # noqa: C901, PLR0911, PLR0912 - one return a condition
@@ -151,7 +153,7 @@ class MappedPulls:
                 segment = self._segments.get(number) or self.segment(number, physical_offset)
                 if segment is None:
                     return None
-                stored, maps, data = segment
+                stored, maps, data, copies = segment
                 start = physical_offset - stored.base
                 end = start + size
                 # a unit that another process has cut off is zeros, and so is the end of a record
@@ -160,16 +162,16 @@ class MappedPulls:
                 if not data[end - 1] and not maps(end):
                     self._segments.pop(number, None)
                     return None
-                records = [data[start:end]]
+                records: list[Any] = [data[start:end] if form is RawResult else copies[start:end]]
             else:
                 many = min(many, self._at_once)
-                found = self._together(address + begin, many, high) if 1 < many <= _ROOM else None
-                found = found or self._some(offset, units, begin, many, high)
+                found = self._together(address + begin, many, high, form) if 1 < many <= _ROOM else None
+                found = found or self._some(offset, units, begin, many, high, form)
                 if found is None:
                     return None
                 records, size = found
                 many = len(records)
-            items: list[Any] = records if form is RawResult else _messages(records)
+            items = records if form is RawResult else _messages(records)
             if not items:
                 return None
             last = queue.files.files[-1]
@@ -195,7 +197,7 @@ class MappedPulls:
         except (TypeError, error, IndexError):
             return None
 
-    def _together(self, address: int, many: int, high: int) -> tuple[list[memoryview], int] | None:
+    def _together(self, address: int, many: int, high: int, form: Any) -> tuple[list[Any], int] | None:
         """The records of neighbouring units, of which none needs a look, and their bytes."""
         kernel = self._kernel
         if kernel is None:
@@ -211,18 +213,19 @@ class MappedPulls:
         segment = self._segments.get(number) or self.segment(number, lowest)
         if segment is None:
             return None
-        file, maps, data = segment
+        file, maps, data, copies = segment
         whole = are_whole_and_hot(lowest, least, behind, base, base + file.wrote, high, self._hot)
         if not whole or file.base != base or size > self._most_bytes:
             return None
         if not data[behind - base - 1] and not maps(behind - base):
             self._segments.pop(number, None)
             return None
-        return [data[start:end] for start, end in zip(ends, ends)], size  # noqa: B905
+        source: Any = data if form is RawResult else copies
+        return [source[start:end] for start, end in zip(ends, ends)], size  # noqa: B905
 
     def _some(
-        self, offset: int, units: memoryview, at: int, many: int, high: int
-    ) -> tuple[list[memoryview], int] | None:
+        self, offset: int, units: memoryview, at: int, many: int, high: int, form: Any
+    ) -> tuple[list[Any], int] | None:
         """As `_together`, up to the bytes of one pull."""
         columns = columns_of(units[at : at + many * BYTES])
         first = columns[0][0] if columns[0] else -1
@@ -230,7 +233,7 @@ class MappedPulls:
         segment = self._segments.get(number) or self.segment(number, first)
         if segment is None:
             return None
-        file, maps, data = segment
+        file, maps, data, copies = segment
         base = file.base
         run = hot_run(offset, columns, base, base + file.wrote, high, self._limits)
         if run is None:
@@ -239,7 +242,8 @@ class MappedPulls:
             self._segments.pop(number, None)
             return None
         places = zip(run.offsets, run.sizes)  # noqa: B905
-        return [data[(begin := one - base) : begin + size] for one, size in places], run.size
+        source: Any = data if form is RawResult else copies
+        return [source[(begin := one - base) : begin + size] for one, size in places], run.size
 
     def _units_at(self, topic: str, queue_id: int, at: int) -> Units | None:
         """The queue file around byte `at` of a queue, mapped from now on."""
@@ -287,12 +291,12 @@ class MappedPulls:
         if file is None or not self._has_room(self._segments):
             return None
         source = self._log.source(file.path)
-        if not isinstance(source, MappedSource):
+        if not isinstance(source, MappedSource) or source.mapping is None:
             return None
-        data = source.window(0, source.size).data
+        data, copies = source.window(0, source.size).data, source.mapping
         if len(data) < self._segment_size:
             return None
-        found = self._segments[number] = file, source.maps, data
+        found = self._segments[number] = file, source.maps, data, copies
         if self._forgotten != before:
             self._segments.clear()
         return found

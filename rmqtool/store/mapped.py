@@ -52,6 +52,11 @@ class MappedSource(FileSource):
         return self._size == 0 or (faults.installed() and self._guard is not None)
 
     @property
+    def mapping(self) -> mmap.mmap | None:
+        """What windows are views of: a slice of it is a copy. It lasts as long as they; None of no bytes."""
+        return self._map
+
+    @property
     def zero_copy(self) -> bool:  # type: ignore[override]
         """See `ByteSource.zero_copy`; False after the first fault."""
         return not self._copies
