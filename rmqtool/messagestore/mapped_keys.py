@@ -127,6 +127,7 @@ class _Question:
 
     def __init__(self, lookup: Lookup) -> None:
         self.memory = bytearray(_TEXT_AT + _TEXT)
+        self._view = memoryview(self.memory)  # takes bytes in less time
         self.numbers = np.frombuffer(self.memory, np.int64)
         self.look_up = prepared(lookup.look_up, self.numbers)
         self.mapped: _Mapped | None = None
@@ -158,7 +159,7 @@ class _Question:
             behind = at + len(raw)
             if behind > len(memory):
                 return False
-            memory[at:behind] = raw
+            self._view[at:behind] = raw
             if self.asked_for != asked:
                 written, reach, limit, begin, end = asked
                 low, high = _within(begin, end) if begin or end is not None else _ALWAYS
