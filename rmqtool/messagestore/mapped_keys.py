@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from formats.index import item_position, slot_position
 from formats.java import java_utf8_encode
+from rmqtool.collection import paused_collection
 from rmqtool.errors import VanishedError
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.engine import prepared
@@ -285,15 +286,8 @@ class MappedKeys:
         if not mapped.whole(int(asked[LookupRequest.ENDED])) or faults.total() != mapped.faults:
             self._copy()
             return None
-        counts = asked[rows - count : rows]
-        if len(records) == count and (counts == 1).all():
-            return [[StoredMessage(one)] for one in records]
-        messages = list(map(StoredMessage, records))
-        ends = np.maximum(counts, 0).cumsum().tolist()
-        return [
-            messages[end - number : end][::-1] if number >= 0 else None
-            for number, end in zip(counts.tolist(), ends, strict=True)
-        ]
+        with paused_collection():
+            return _messages_of_each(records, asked[rows - count : rows])
 
     def _records(self, mapped: _Mapped, found: Ints) -> list[bytes]:
         """The bytes of rows of `FoundColumn`, copied together from each segment."""
@@ -384,6 +378,21 @@ def _joined(topic: str, keys: Sequence[str]) -> tuple[bytes, Iterator[int]]:
         return text.encode(), map(len, (topic, *keys))
     each = [java_utf8_encode(topic), *map(str.encode, keys)]
     return b"".join(each), map(len, each)
+
+
+def _messages_of_each(records: Sequence[bytes], counts: Ints) -> list[list[StoredMessage] | None]:
+    """Messages of each key in the order of the log, None of one that is not sure.
+
+    counts: how many of the records each has, which come the newest first.
+    """
+    if len(records) == len(counts) and (counts == 1).all():
+        return [[StoredMessage(one)] for one in records]
+    messages = list(map(StoredMessage, records))
+    ends = np.maximum(counts, 0).cumsum().tolist()
+    return [
+        messages[end - number : end][::-1] if number >= 0 else None
+        for number, end in zip(counts.tolist(), ends, strict=True)
+    ]
 
 
 def _within(begin: int, end: int | None) -> tuple[int, int]:

@@ -5,8 +5,6 @@ A listing spends most of its time here, so values are made a column at a time, n
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rmqtool.collection import paused_collection
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     import numpy.typing as npt
 
@@ -27,20 +27,8 @@ def batch_columns(
 
     `leave_out` names columns that are not wanted; they are not converted either.
     """
-    with _no_collection():
+    with paused_collection():
         return _convert(batch, leave_out)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pauses cyclic garbage collection, which would walk thousands of young dicts again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _convert(batch: pa.RecordBatch, leave_out: Collection[str]) -> tuple[list[str], list[list[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from pathlib import Path
@@ -96,6 +97,22 @@ def test_many_keys_of_large_messages(tmp_path: Path) -> None:
         "none": [],
         **{key: [body] for key, body in bodies.items()},
     }
+
+
+def test_messages_of_many_keys_are_no_reason_to_collect_garbage(tmp_path: Path) -> None:
+    """Each collection walks all that was made since the last one, and every tenth more."""
+    keys = [f"k{number}" for number in range(3000)]
+    with open_small(
+        tmp_path, mappedFileSizeCommitLog=1 << 20, maxIndexNum=4000, maxHashSlotNum=1000
+    ) as store:
+        store.put_many([Message("T", b"x", keys=[key]) for key in keys])
+        store.query_key("T", keys[:1])
+        gc.collect()
+        before = gc.get_stats()[0]["collections"]
+        found = store.query_key("T", keys)
+        assert gc.get_stats()[0]["collections"] - before <= 1
+    assert gc.isenabled()
+    assert list(map(len, found.values())) == [1] * len(keys)
 
 
 def test_what_is_put_is_found_while_files_come_and_go(tmp_path: Path) -> None:
