@@ -241,14 +241,23 @@ class ConsumeQueue(QueueState):
     def _offset_at(self, one: MappedFile, number: int) -> int:
         return int(next(chunks(one, self._mode, number + 1, self._ordinary, number)).offsets[0])
 
+    def first_address(self) -> int | None:
+        """Physical offset in the first entry that counts; None where it lies in no file of the disk."""
+        unit = self._first_unit()
+        return None if unit is None else int(unit["physical_offset"][0])
+
     def first_code(self) -> int | None:
-        """The tags code of the first entry that counts; None where it lies in no file of the disk."""
+        """The tags code of the same entry."""
+        unit = self._first_unit()
+        return None if unit is None else int(unit["tags_code"][0])
+
+    def _first_unit(self) -> npt.NDArray[np.void] | None:
         one = next((one for one in self.files.files if one.base + one.wrote > self.min_logical), None)
         if one is None or one.file is None or self.min_logical < one.base:
             return None
         with one.file.open(self._mode) as source:
             raw = source.window(self.min_logical - one.base, BYTES)
-        return int(raw.view(UNIT)["tags_code"][0]) if len(raw) == BYTES else None
+        return raw.view(UNIT) if len(raw) == BYTES else None
 
     def append(self, run: QueueRecords, lost: int = 0) -> None:
         """`#putMessagePositionInfo` for each record.

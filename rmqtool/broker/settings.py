@@ -46,6 +46,7 @@ class StartSettings:
     extension_size: int = 50_331_648
     timer_wheel: bool = True
     timer_log_size: int = 104_857_600
+    timer_precision: int = 1_000
     assumed: dict[str, Any] = field(default_factory=dict)
 
 
@@ -95,6 +96,7 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         ),
         timer_wheel=known.timer_wheel_enable,
         timer_log_size=_size_of(FileKind.TIMERLOG, "mapped_file_size_timer_log", store, known),
+        timer_precision=known.timer_precision_ms,
         assumed=assumed,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ def check_layout(store: Store) -> Iterator[Finding]:
     yield from _names(store)
     yield from _order(store, store.segments, FileKind.COMMITLOG)
     yield from _order(store, store.dledger_segments, FileKind.DLEDGER_DATA)
+    yield from _timer_gaps(store)
     yield from _no_log(store)
 
 
@@ -248,6 +250,17 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
                 found=second.base,
                 caused_by="DIR-OVERLAP" if explained else None,
             )
+
+
+def _timer_gaps(store: Store) -> Iterator[Finding]:
+    """Missing files of the timer log: a broker deletes from its beginning only, and from its end."""
+    files = sorted(store.of_kind(FileKind.TIMERLOG), key=lambda one: one.base_offset or 0)
+    usual = store.sizes[FileKind.TIMERLOG].value if files else 0
+    for before, after in itertools.pairwise(files):
+        start, end = (before.base_offset or 0) + max(before.size, usual), after.base_offset or 0
+        if start < end:
+            path = posixpath.join(posixpath.dirname(before.path), file_name(start))
+            yield finding("DIR-GAP", path=path, length=end - start, expected=start, found=end)
 
 
 def _no_log(store: Store) -> Iterator[Finding]:

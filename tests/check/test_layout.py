@@ -107,6 +107,15 @@ def test_a_gap_names_the_file_that_is_missing(fresh_golden: Fresh) -> None:
     assert (one.physical_offset, one.length) == (32768, 32768)
 
 
+def test_a_gap_in_the_timer_log(fresh_golden: Fresh) -> None:
+    """Its first files expire, and its last ones are made anew."""
+    root = fresh_golden("b533-timer").path
+    for base in (0, 1040, 1560, 2600):
+        (root / f"timerlog/{base:020d}").unlink()
+    (one,) = layout_of(root)
+    assert (one.code, one.path, one.length) == ("DIR-GAP", f"timerlog/{1040:020d}", 1040)
+
+
 def test_twins_in_two_roots(fresh_golden: Fresh, tmp_path: Path) -> None:
     root = fresh_golden("v533-basic").path
     other = tmp_path / "disk2"

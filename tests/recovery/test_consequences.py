@@ -433,6 +433,52 @@ def test_nothing_of_the_timer_log_came_along(golden: Callable[[str], Golden], tm
     assert found.verdict is Verdict.UNSAFE
 
 
+@pytest.mark.parametrize(
+    ("base", "code", "count"),
+    [(0, None, 0), (520, None, 0), (2080, "DR-TIMERS-LOST", 10), (2600, "DR-TIMERS-AGAIN", 7)],
+)
+def test_a_file_of_the_timer_log_is_missing(
+    base: int, code: str | None, count: int, golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """Ten timers wait from 2340 to 2860 when the broker stops; those of the first files are delivered."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    (root / f"timerlog/{base:020d}").unlink()
+    found = simulate(Store.open(root), "5.3.3")
+    harm = [one for one in found.consequences if one.code.startswith("DR-TIMERS")]
+    named = (f"timerlog/{base:020d}",)
+    assert [(one.code, one.facts["count"], one.paths) for one in harm] == (
+        [(code, count, named)] if code else []
+    )
+    assert found.verdict is (Verdict.UNSAFE if code else Verdict.SAFE)
+
+
+@shows("DR-TIMERS-LOST")
+def test_the_first_file_of_the_timer_log_has_timers_that_wait(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """Their messages are there, so that it has not expired."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    (root / f"timerlog/{0:020d}").unlink()
+    check = root / "config/timercheck"
+    patched(check, 0, (1_795_253_527_000).to_bytes(8, "big"))
+    (one,) = of(simulate(Store.open(root), "5.3.3"), "DR-TIMERS-LOST")
+    assert (one.paths, one.facts["count"]) == ((f"timerlog/{0:020d}",), 11)
+
+
+@shows("DR-TIMERS-AGAIN")
+def test_what_is_no_timer_ends_the_timer_log(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """`TimerMessageStore#recoverAndRevise` cuts the log there, and reads the rest from the topic again."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    patched(root / f"timerlog/{2080:020d}", 104, bytes(52))
+    found = simulate(Store.open(root), "5.3.3")
+    (one,) = of(found, "DR-TIMERS-AGAIN")
+    assert (one.paths, one.facts["count"]) == ((f"timerlog/{2080:020d}",), 15)
+    assert found.verdict is Verdict.UNSAFE
+
+
 def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#load` fails by `MappedFileQueue#doLoad`, and with it the broker."""
     root = tmp_path / "store"

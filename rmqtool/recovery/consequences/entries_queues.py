@@ -124,9 +124,10 @@ QUEUES = (
     Entry(
         "DR-TIMERS-AGAIN",
         E,
-        "without config/timercheck up to {count} {count:timer is|timers are} put into the timer log again: "
-        "those that were delivered are delivered once more",
-        "bring config/timercheck back from a backup",
+        "config/timercheck or the end of the timer log is gone: up to {count} "
+        "{count:timer is|timers are} put into the timer log again, and those that were delivered are "
+        "delivered once more",
+        "bring config/timercheck and the files of timerlog back from one backup",
         "5.0.0 and later",
     ),
     Entry(

@@ -6,23 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.commitlog import BLANK_MAGIC_CODE
 from formats.primitives import dtype_of
 from formats.timer import (
     TIMER_CHECK_SIZE,
-    TIMER_MAGIC_BITS,
-    TIMER_UNIT_SIZE,
     WHEEL_SIZE,
     WHEEL_SLOTS,
     TimerCheck,
-    TimerUnit,
     WheelSlot,
     parse_timer_check,
 )
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import RefusedError, refused_by_timers
 from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.timers import CHECK, WHEEL, in_use, load_timer_log, unread_files
+from rmqtool.recovery.timers import CHECK, WHEEL, entries_end, in_use, load_timer_log, unread_files
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.holes import data_windows
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
-_SLOT, _UNIT = dtype_of(WheelSlot), dtype_of(TimerUnit)
+_SLOT = dtype_of(WheelSlot)
 
 
 def timer_edits(start: Start) -> Iterator[Edit]:
@@ -124,22 +120,6 @@ def _from_the_first_file(start: Start) -> Iterator[Edit]:
 def _are_whole(files: Iterable[MappedFile]) -> bool:
     """Whether each holds timers up to its blank (`TimerLog#append`)."""
     try:
-        return all(one.file is not None and _is_whole(one.file) for one in files)
+        return all(one.file is not None and entries_end(one.file)[1] for one in files)
     except RmqtoolError:
         return False
-
-
-def _is_whole(file: StoreFile) -> bool:
-    step = TIMER_UNIT_SIZE * (1 << 14)
-    with file.open("pread") as source:
-        for at in range(0, file.size, step):
-            window = source.window(at, min(step, file.size - at))
-            units = window[: len(window) // TIMER_UNIT_SIZE * TIMER_UNIT_SIZE].view(_UNIT)
-            known = units["magic"] | TIMER_MAGIC_BITS == TIMER_MAGIC_BITS
-            right = (units["size"] == TIMER_UNIT_SIZE) & known
-            if right.all() and len(units) * TIMER_UNIT_SIZE == len(window):
-                continue
-            behind = at + int(np.argmin(np.append(right, False))) * TIMER_UNIT_SIZE
-            magic = source.window(behind + 12, 4).tobytes()
-            return int.from_bytes(magic, "big", signed=True) == BLANK_MAGIC_CODE
-    return True
