@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import NotAStoreError, StoreIOError
 from rmqtool.store.contents import Queue, StoreContents
+from rmqtool.store.empty_roots import without_segments
 from rmqtool.store.files import StoreDirectory, StoreFile
 from rmqtool.store.inventory import Inventory, Walker
 from rmqtool.store.kinds import FileKind, role_of
 from rmqtool.store.listing import Listing
 from rmqtool.store.names import escape_name
-from rmqtool.store.opening import add_file, extra_roots, is_listed, kind_of, relative_to
+from rmqtool.store.opening import add_file, extra_roots, is_listed, kind_of, named_roots, relative_to
 from rmqtool.store.partial import add_what_is_missing
 from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.resolve import StoreForm, resolve
@@ -89,7 +90,19 @@ class Store(StoreContents):
             notes=tuple(escape_name(note) for note in inventory.notes),
         )
         store._refuse_nothing()
-        return store
+        return store._with(without_segments(store, named_roots(target, extra, config)))
+
+    def _with(self, empty: Mapping[str, str]) -> Store:
+        """empty: why a directory counts as one that cannot be listed, by its place."""
+        if not empty:
+            return self
+        directories, notes = [], list(self.notes)
+        for one in self.directories:
+            error = empty.get(one.location) if one.error is None else None
+            if error is not None:
+                notes.append(f"{escape_name(one.path or one.location)}: {error}")
+            directories.append(one if error is None else replace(one, error=error))
+        return replace(self, directories=tuple(directories), notes=tuple(notes))
 
     def _refuse_nothing(self) -> None:
         """A whole store may be empty; anything else without one known file is a mistake of the caller."""

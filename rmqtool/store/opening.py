@@ -84,6 +84,13 @@ def extra_roots(
     return result
 
 
+def named_roots(target: Target, extra: Iterable[str], config: StoreConfig | None) -> tuple[str, ...]:
+    """Those of `extra_roots`, with `commitlog/` of the root where the settings name it beside them."""
+    own, more = os.path.join(target.root, "commitlog"), tuple(extra)
+    named = config.commit_log_roots() if config is not None and more else ()
+    return (own, *more) if os.path.realpath(own) in map(os.path.realpath, named) else more
+
+
 def _is_for(config: StoreConfig, root: str, own: str) -> bool:
     """Whether the settings are those of this store: they name its root, or no root and its `commitlog`."""
     if config.root is not None:

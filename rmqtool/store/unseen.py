@@ -37,14 +37,16 @@ def refuse_lost_segments(store: Store) -> None:
     """Raises `UnfitStoreError` for an entry in the place of a segment that is never opened.
 
     Most often it is a link to a disk that is not mounted: what belongs there is perhaps whole, and queues
-    must not be cut to what is left. So with a root of the log that is not there.
+    must not be cut to what is left. So with a root of the log that is not there, or
+    is empty while segments are missing.
     """
-    for directory in store.directories:
-        if directory.error is not None and directory.location in map(str, store.roots[1:]):
-            raise UnfitStoreError(
-                f"{escape_name(directory.location)}: {directory.error}, where segments belong: mount its disk"
-            )
     places = {os.path.join(str(store.root), "commitlog"), *map(str, store.roots)}
+    for directory in store.directories:
+        if directory.error is not None and directory.location in places - {str(store.root)}:
+            raise UnfitStoreError(
+                f"{escape_name(directory.location)}: {directory.error}, where segments belong: mount its "
+                "disk, or, where nothing belongs there, leave it out of storePathCommitLog and --commitlog"
+            )
     for file in unopened_entries(store):
         if os.path.dirname(file.location) in places and parse_base_offset(file.name) is not None:
             raise UnfitStoreError(

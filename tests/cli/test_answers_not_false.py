@@ -256,3 +256,41 @@ def test_a_root_of_the_log_that_is_not_there_is_not_expired(fresh_golden, tmp_pa
         result = rmq(verb, *words)
         assert (result.exit_code, result.stdout) == (1, "")
         assert "disk2: No such file or directory, where segments belong: mount its disk" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("kept", "lacks"),
+    [
+        (slice(0, 2), "leads in front of 65536, where the log begins"),
+        (slice(1, 2), "none has offsets 32768 to 65536"),
+        (slice(3, 4), "leads behind 98304, where the log ends"),
+    ],
+    ids=["first", "middle", "last"],
+)
+def test_an_empty_root_of_a_log_that_lacks_segments_is_not_mounted(fresh_golden, tmp_path, kept, lacks):
+    """A mount point without its disk is an empty directory: the first segments looked expired."""
+    found = fresh_golden("v533-basic")
+    own, more = found.path / "commitlog", tmp_path / "disk2"
+    more.mkdir()
+    words = (found.path, "--commitlog", more)
+    assert rmq("verify", *words).exit_code == rmq("doctor", *words).exit_code == 0
+    for segment in sorted(own.iterdir())[kept]:
+        segment.unlink()
+    for verb in ("verify", "doctor", "stats", "dump"):
+        result = rmq(verb, *words, "--json")
+        assert (result.exit_code, json.loads(result.stdout).get("safe_to_start")) != (0, True), verb
+        assert verb == "doctor" or result.exit_code == 3
+    result = rmq("recover", *words)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "disk2: no segment in it, and " in result.stderr
+    assert lacks in result.stderr
+
+
+def test_an_empty_root_beside_an_expired_head_is_no_loss(fresh_golden, tmp_path):
+    """Queue files that lead in front of the log are gone with its first segments, and one in two is left."""
+    found = fresh_golden("v533-basic")
+    more = tmp_path / "disk2"
+    more.mkdir()
+    (found.path / "commitlog" / f"{0:020d}").unlink()
+    words = (found.path, "--commitlog", more)
+    assert rmq("verify", *words).exit_code == rmq("doctor", *words).exit_code == 0

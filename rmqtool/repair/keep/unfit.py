@@ -37,7 +37,7 @@ def refuse_unfit(store: Store) -> None:
 
 
 def no_log_to_recover(store: Store) -> str | None:
-    """What to do where `recover` has no log to begin with; None where it has one.
+    """What to do where `recover` has no log to begin with, or not all of it; None where it has one.
 
     Reads until a file of the log tells.
     """
@@ -46,6 +46,10 @@ def no_log_to_recover(store: Store) -> str | None:
     if log_files(store) and _lacks_size(store):
         return _NO_NAME
     if holds_records(store, choose_kernels(data_bytes(store.segments)), "pread"):
+        try:
+            refuse_lost_segments(store)
+        except UnfitStoreError as error:
+            return str(error)
         return None
     return (
         f"{NO_RECORD}, so that there is nothing to recover from: if this store had messages, put the "
