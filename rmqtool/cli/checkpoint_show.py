@@ -39,16 +39,17 @@ def command(
     record, of the oldest message that no queue has yet, the end of the newest index file. Beside each field
     stands the latest value that is safe, and for both the segment in which the recovery of an unclean stop
     would begin. Exit 1 when a time is later than the data proves, so that such a recovery would begin
-    too late.
+    too late; 3 when a part of the log cannot be seen.
     """
     from formats.checkpoint import TIMES
+    from rmqtool.cli.opened import log_left_out
     from rmqtool.cli.proving import proven
-    from rmqtool.store.required import require_log, require_root
+    from rmqtool.store.required import require_root
 
     context = Context(output)
     opened = open_store(context, path, store)
     require_root(opened)
-    require_log(opened)
+    left = log_left_out(context, opened)
     try:
         found = proven(context, opened, read, version)
     except PlanRefusedError as error:
@@ -57,9 +58,11 @@ def command(
         raise
     late = [name for name in TIMES if found.stored[name] > found.safe[name]]
     if context.format == "json":
-        context.document(SCHEMA, _document(found, late))
+        context.document(SCHEMA, _document(found, late, left))
     else:
         _page(context, found, late)
+    if left:
+        return ExitCode.INCOMPLETE
     return ExitCode.DAMAGE if late else ExitCode.OK
 
 
@@ -83,7 +86,7 @@ def _unproven(store: Store, version: VersionOptions, reason: str) -> dict[str, A
     }
 
 
-def _document(found: Proven, late: list[str]) -> dict[str, Any]:
+def _document(found: Proven, late: list[str], left: list[dict[str, Any]]) -> dict[str, Any]:
     proof = found.proof
     return {
         "release": found.release,
@@ -107,7 +110,8 @@ def _document(found: Proven, late: list[str]) -> dict[str, Any]:
             "safe": _start(found.start_safe),
         },
         "refusal": None,
-        "complete": True,
+        "complete": not left,
+        **({"incomplete_reason": "unreadable", "not_covered": left} if left else {}),
     }
 
 

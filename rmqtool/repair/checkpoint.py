@@ -16,6 +16,7 @@ from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.unseen import refuse_lost_segments
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -45,7 +46,11 @@ def stored_values(store: Store) -> dict[str, int]:
 def plan_checkpoint(
     store: Store, release: str, parameters: dict[str, Any], proof: Proof, wanted: Mapping[str, int]
 ) -> Planned:
-    """A plan that sets `wanted` (some of `CHECKPOINT_FIELDS`), and the proven values for the other fields."""
+    """A plan that sets `wanted` (some of `CHECKPOINT_FIELDS`), and the proven values for the other fields.
+
+    Raises `UnfitStoreError` where a part of the log cannot be seen.
+    """
+    refuse_lost_segments(store)
     stored = stored_values(store)
     confirms = int(release.partition(".")[0]) >= 5
     safe = proof.safe(stored, confirms=confirms)

@@ -22,6 +22,7 @@ from rmqtool.store.config_types import with_number_keys
 from rmqtool.store.consumer_offsets import DELAY_OFFSETS, offsets_file
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.required import require_root
+from rmqtool.store.unseen import refuse_lost_segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,6 +44,7 @@ def plan_clamp(store: Store, release: str, parameters: dict[str, Any]) -> Planne
     raises.
     """
     require_root(store)
+    refuse_lost_segments(store)
     left: list[dict[str, Any]] = []
     rules = ReadRules(release, "given")
     changes: Changes = {}

@@ -18,11 +18,11 @@ from rmqtool.store.kinds import FileKind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from rmqtool.store.contents import StoreContents
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.layout import Store
 
 
-def without_segments(store: Store, named: Collection[str]) -> dict[str, str]:
+def without_segments(store: StoreContents, named: Collection[str]) -> dict[str, str]:
     """Empty roots that may have what the log lacks, each with the reason.
 
     named: commit-log roots that were given, by options or settings. A mounted disk may well be empty.
@@ -35,7 +35,7 @@ def without_segments(store: Store, named: Collection[str]) -> dict[str, str]:
     return {} if lacks is None else dict.fromkeys(suspects, f"no segment in it, and {lacks}")
 
 
-def _lacking(store: Store) -> Iterator[str]:
+def _lacking(store: StoreContents) -> Iterator[str]:
     """What tells that segments are missing.
 
     A broker deletes the oldest ones, then within seconds each whole file of a queue, and of the index, that

@@ -33,26 +33,38 @@ def refuse_unseen(store: Store, why: str, kinds: Collection[FileKind] = _KNOWN) 
             raise _refused(file.path, "read", why)
 
 
-def refuse_lost_segments(store: Store) -> None:
-    """Raises `UnfitStoreError` for an entry in the place of a segment that is never opened.
+def refuse_lost_roots(store: Store) -> None:
+    """Raises `UnfitStoreError` for a root of the log that is not there, or lacks segments.
 
-    Most often it is a link to a disk that is not mounted: what belongs there is perhaps whole, and queues
-    must not be cut to what is left. So with a root of the log that is not there, or
-    is empty while segments are missing.
+    Its disk is not mounted: what belongs there is perhaps whole, and must not be taken for expired.
     """
-    places = {os.path.join(str(store.root), "commitlog"), *map(str, store.roots)}
     for directory in store.directories:
-        if directory.error is not None and directory.location in places - {str(store.root)}:
+        if directory.error is not None and directory.location in _places(store) - {str(store.root)}:
             raise UnfitStoreError(
                 f"{escape_name(directory.location)}: {directory.error}, where segments belong: mount its "
                 "disk, or, where nothing belongs there, leave it out of storePathCommitLog and --commitlog"
             )
+
+
+def refuse_lost_segments(store: Store) -> None:
+    """Raises `UnfitStoreError` for an entry in the place of a segment that is never opened, or a lost root.
+
+    Most often it is a link to a disk that is not mounted: what belongs there is perhaps whole, and queues
+    must not be cut to what is left.
+    """
+    refuse_lost_roots(store)
+    places = _places(store)
     for file in unopened_entries(store):
         if os.path.dirname(file.location) in places and parse_base_offset(file.name) is not None:
             raise UnfitStoreError(
                 f"{file.display_path}: {file.note or 'not a regular file'}, where a segment belongs: "
                 "mount the disk it leads to, or move it away"
             )
+
+
+def _places(store: Store) -> set[str]:
+    """Where segments may lie."""
+    return {os.path.join(str(store.root), "commitlog"), *map(str, store.roots)}
 
 
 def _allowed(location: str, mode: int) -> bool:

@@ -248,13 +248,13 @@ def test_a_root_of_the_log_that_is_not_there_is_not_expired(fresh_golden, tmp_pa
     words = (found.path, "--store-config", conf)
     assert rmq("verify", *words).exit_code == rmq("doctor", *words).exit_code == 0
     more.rename(tmp_path / "unmounted")
-    for verb in ("verify", "doctor", "stats", "dump"):
-        result = rmq(verb, *words)
+    for verb in ("verify", "doctor", "stats", "dump", "checkpoint show"):
+        result = rmq(*verb.split(), *words)
         assert result.exit_code == 3, verb
         assert "disk2: cannot be listed: No such file or directory" in result.stderr
-    for verb in ("recover", "rebuild"):
-        result = rmq(verb, *words)
-        assert (result.exit_code, result.stdout) == (1, "")
+    for verb in ("recover", "recover --policy broker", "rebuild", "checkpoint set", "offsets clamp"):
+        result = rmq(*verb.split(), *words)
+        assert (result.exit_code, result.stdout) == (1, ""), verb
         assert "disk2: No such file or directory, where segments belong: mount its disk" in result.stderr
 
 

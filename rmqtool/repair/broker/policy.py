@@ -26,6 +26,7 @@ from rmqtool.scan.counted import Counted
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name
+from rmqtool.store.unseen import refuse_lost_roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +63,11 @@ def plan_broker_policy(
     times, in UTC.
 
     Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files,
-    entries that would be appended between two others) and reading errors.
+    entries that would be appended between two others), `UnfitStoreError` for a root of the log that is not
+    there, and reading errors.
     """
     _demand_modelled(settings)
+    refuse_lost_roots(store)
     traits = traits_of(release)
     rules = replace(rules_of(store, release), header_at_stop=False)
     watcher = Watcher(reading.kernels, {} if traits.late_delay_levels else rules.levels)
