@@ -70,10 +70,9 @@ def view(parsed: ParsedConfig, raw: bytes, name: str) -> View:
 def check_config(store: Store) -> Iterator[Finding]:
     """Findings about every configuration file of the store that has the load rule of `ConfigManager`."""
     names = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
-    for name in sorted(names):
-        if name.rpartition("/")[2] == "timermetrics":
-            continue
-        yield from _pair(store, name)
+    for name in sorted(names | {file.path for file in store.of_kind(FileKind.TIMERMETRICS)}):
+        counts = name.rpartition("/")[2] == "timermetrics"  # which a broker makes anew, if it starts
+        yield from (one for one in _pair(store, name) if not counts or one.code == "CFG-REFUSED")
 
 
 def check_table(store: Store, topics_on_disk: int) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rmqtool.store.config_json import ParsedConfig
     from rmqtool.store.layout import Store
 
+TIMER_COUNTS = "config/timermetrics"
 _LISTED_VERSION = re.compile(rb'("dataVersion"\s*:\s*)\[([^\[\]{}]*)\}')
 
 
@@ -85,9 +86,16 @@ def loads_as(primary: View, backup: View, own_data: Any = None, backup_data: Any
 
 
 def config_outcomes(store: Store, traits: Traits) -> list[ConfigOutcome]:
-    """Every configuration table in `config/`, by name."""
-    names = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
-    return [_outcome(store, name, traits) for name in sorted(names) if not name.endswith("/timermetrics")]
+    """Every configuration table in `config/`, by name; counts of timers where a broker ends over them."""
+    files = store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK, FileKind.TIMERMETRICS)
+    found = (
+        _outcome(store, name, traits) for name in sorted({one.path.removesuffix(".bak") for one in files})
+    )
+    return [
+        one
+        for one in found
+        if one.path != TIMER_COUNTS or (one.loads is Loads.REFUSES and traits.timer_wheel)
+    ]
 
 
 def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:

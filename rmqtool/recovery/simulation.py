@@ -6,13 +6,20 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.load import Refusal, RefusedError, is_dead_end, leads_nowhere, refused_by_timers
+from rmqtool.broker.load import (
+    Refusal,
+    RefusedError,
+    is_dead_end,
+    leads_nowhere,
+    refused_by_timers,
+    timers_in_use,
+)
 from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
 from rmqtool.broker.start import Mode
 from rmqtool.broker.traits import is_known, traits_of
-from rmqtool.recovery.config_tables import Loads, config_outcomes
+from rmqtool.recovery.config_tables import TIMER_COUNTS, Loads, config_outcomes
 from rmqtool.recovery.consequences.all_consequences import certain_before_reading, consequences_of
 from rmqtool.recovery.consequences.finding_context import FindingContext
 from rmqtool.recovery.existing import existing_damage
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
 _ABORT = ("abort", "abort.bak")
 """the second is written with the first (`MixAll#string2File`)"""
 _DEAD_END = "a link behind which no file can be made"
+_TIMER_TABLE = TIMER_COUNTS.rpartition("/")[2]
 _BROKER_TABLES = (
     "topics.json",
     "topicQueueMapping.json",
@@ -172,7 +180,7 @@ class StartSimulation:
         finally:
             self._after_load()
         start.timer_log = load_timer_log(start)
-        refusal = self._refused_by_table((DELAY_TABLE,))
+        refusal = self._refused_by_table((DELAY_TABLE, _TIMER_TABLE))
         if refusal is not None:
             raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)
         if self.lock.held:
@@ -186,7 +194,9 @@ class StartSimulation:
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
-        asked = (*_BROKER_TABLES, offsets_file(self.store), DELAY_TABLE)
+        if not timers_in_use(self.traits, self.settings):
+            found = [one for one in found if one.path != TIMER_COUNTS]
+        asked = (*_BROKER_TABLES, offsets_file(self.store), DELAY_TABLE, _TIMER_TABLE)
         return [
             one
             if one.loads is not Loads.REFUSES or one.path.rpartition("/")[2] in asked

@@ -8,6 +8,7 @@ Entries are not compared with their messages, neither here nor by a broker.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy as np
 from formats.commitlog import BLANK_MAGIC_CODE
 from formats.primitives import dtype_of
 from formats.timer import (
+    TIMER_CHECK_SIZE,
     TIMER_MAGIC_BITS,
     TIMER_UNIT_SIZE,
     WHEEL_SIZE,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 TIMERS = ("rmq_sys_wheel_timer", 0)
 TIMER_HARM = _LOST, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-AGAIN"
 _DIRECTORY, WHEEL, CHECK = "timerlog", "timerwheel", "config/timercheck"
+_CLOCKS_DIFFER = 3_600_000
+"""ms by which that of another machine may be ahead"""
 _SLOT, _UNIT = dtype_of(WheelSlot), dtype_of(TimerUnit)
 
 
@@ -68,20 +72,30 @@ def in_use(start: Start) -> bool:
 
 
 def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
-    """Timers that are never delivered, or once more, because one of the three files is gone."""
+    """Timers that are never delivered, or once more, because one of the three files is gone or wrong.
+
+    A time in the checkpoint that has not come was not written by a broker: none is looked at until then. Both
+    queue offsets are the same there, but on a slave, which comes no further than its master.
+    """
     queue = start.queues.get(TIMERS)
     if not in_use(start) or queue is None or queue.max_offset <= max(queue.min_offset, 0):
         return
     first = max(queue.min_offset, 0)
     file = start.store.file(CHECK)
-    check = parse_timer_check(read_whole(file) if file is not None else b"")
+    raw = read_whole(file) if file is not None else b""
+    check = parse_timer_check(raw)
     filled = bool(log.files) and not _starts_blank(log)
-    taken = min(int(check.last_timer_queue_offset), int(check.master_timer_queue_offset), queue.max_offset)
+    last, master = int(check.last_timer_queue_offset), int(check.master_timer_queue_offset)
+    taken = min(last, master, queue.max_offset)
     if not filled and taken > first:
         yield TimerHarm(_LOST, (_DIRECTORY,), taken - first)
+    if int(check.last_read_time) > time.time() * 1000 + _CLOCKS_DIFFER:
+        yield TimerHarm(_LOST, (CHECK,), queue.max_offset - first)
     # a broker makes the file before its first timer: without it nobody knows what was delivered
-    if (filled or file is None) and not check.last_read_time and not taken:
+    if len(raw) < TIMER_CHECK_SIZE or (filled and not check.last_read_time and not taken):
         yield TimerHarm(_AGAIN, (CHECK,), queue.max_offset - first)
+    elif filled and max(master, first) < min(last, queue.max_offset):
+        yield TimerHarm(_AGAIN, (CHECK,), min(last, queue.max_offset) - max(master, first))
     if filled:
         yield from _out_of_reach(start, log, check, queue)
         yield from _read_again(log, int(check.last_timer_log_flush_position))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 from functools import cache, wraps
@@ -12,6 +13,7 @@ import pytest
 
 from fixtures import copy_base, damage_case, golden_names
 from fixtures.stores import HandmadeStore, healthy_store
+from rmqtool.check.config_files import check_config
 from rmqtool.check.layout import check_layout
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.recovery.outcome import Verdict
@@ -477,6 +479,55 @@ def test_what_is_no_timer_ends_the_timer_log(golden: Callable[[str], Golden], tm
     (one,) = of(found, "DR-TIMERS-AGAIN")
     assert (one.paths, one.facts["count"]) == ((f"timerlog/{2080:020d}",), 15)
     assert found.verdict is Verdict.UNSAFE
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "wanted"),
+    [
+        (0, 4_102_444_800_000, {"DR-TIMERS-LOST": 52}),
+        (24, 40, {"DR-TIMERS-AGAIN": 12}),
+        (24, 0, {"DR-TIMERS-AGAIN": 52}),
+        (24, 99, {}),
+    ],
+    ids=["time to come", "master behind", "master at none", "master ahead"],
+)
+def test_a_timer_check_that_no_broker_writes(
+    position: int, value: int, wanted: dict[str, int], golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """A broker of 5.3.3 delivered none of 40 timers with such a time, and each twice with such an offset."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    patched(root / "config/timercheck", position, value.to_bytes(8, "big"))
+    found = simulate(Store.open(root), "5.3.3")
+    harm = [one for one in found.consequences if one.code in {"DR-TIMERS-LOST", "DR-TIMERS-AGAIN"}]
+    assert {one.code: one.facts["count"] for one in harm} == wanted
+    assert found.verdict is (Verdict.UNSAFE if wanted else Verdict.SAFE)
+
+
+@shows("DR-TIMERS-AGAIN")
+def test_a_timer_check_that_is_cut(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    os.truncate(root / "config/timercheck", 24)
+    (one,) = of(simulate(Store.open(root), "5.3.3"), "DR-TIMERS-AGAIN")
+    assert one.paths == ("config/timercheck",)
+
+
+def test_counts_of_timers_that_cannot_be_parsed(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """`TimerMessageStore#load` fails with `TimerMetrics#load`; a broker of 5.3.3 ends with -3."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    counts = root / "config/timermetrics"
+    counts.write_bytes(b'{"a":[1,')
+    assert simulate(Store.open(root), "5.3.3").verdict is Verdict.SAFE
+    counts.with_name("timermetrics.bak").write_bytes(b'{"a":[1,')
+    found = simulate(Store.open(root), "5.3.3")
+    assert found.refusal is not None
+    assert (found.refusal.code, found.refusal.path) == ("config-unparsable", "config/timermetrics")
+    assert simulate(Store.open(root), "4.9.8").verdict is Verdict.SAFE
+    without = config_of({"timerWheelEnable": "false"})
+    assert simulate(Store.open(root, config=without), "5.3.3").verdict is Verdict.SAFE
+    assert [one.code for one in check_config(Store.open(root))] == ["CFG-REFUSED"]
 
 
 def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
