@@ -28,7 +28,7 @@ from rmqtool.store.writing import way_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.repair.plan import Planned
+    from rmqtool.repair.plan import Edit, Planned
     from rmqtool.repair.tree import Tree
     from rmqtool.store.layout import Store
 
@@ -66,7 +66,8 @@ def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: b
     """What the copy takes.
 
     Raises `UsageError` for an `output` that is not new or empty, and when what the plan changes is left out
-    of the copy since a link leads out of the store to it and `follow_links` is not given.
+    of the copy since a link leads out of the store to it and `follow_links` is not given; `PlanRefusedError`
+    where two roots of the log have a file of one name.
     """
     check_output(store, output)
     refuse_blocked(store, planned)
@@ -74,6 +75,7 @@ def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: b
     without = {one.path for one in planned.plan.changes if one.action in away}
     tree = tree_of(store, without, follow_links=follow_links)
     _refuse_left_out(tree, planned)
+    _refuse_twins(tree)
     parent = output
     while not os.path.isdir(parent):
         parent = os.path.dirname(os.path.abspath(parent))
@@ -93,6 +95,17 @@ def _refuse_left_out(tree: Tree, planned: Planned) -> None:
             raise UsageError(
                 f"{change.path} leads out of the store by a link and is not copied without --follow-links, "
                 "so it cannot be changed in a copy"
+            )
+
+
+def _refuse_twins(tree: Tree) -> None:
+    seen: dict[str, str] = {}
+    for one in tree.files:
+        other = seen.setdefault(one.path, one.location)
+        if other != one.location:
+            raise PlanRefusedError(
+                f"{escape_name(other)} and {escape_name(one.location)} have one place in a copy, {one.path}: "
+                "rmqtool recover keeps what is intact in both; --in-place leaves them where they are"
             )
 
 
@@ -155,17 +168,33 @@ def _make(
     if not os.path.isdir(original.of("commitlog")):
         with disk.opened(commitlog, made) as descriptor:
             give_owner(disk, descriptor, root, commitlog)
+    places = InCopy(store, target)
     editor = Editor(
         disk,
-        InCopy(store, target),
+        places,
         lambda path: facts_of(original.of(path), follow=True),
         root,
         advance,
         readers_of(store),
     )
-    left_out = frozenset(copy.tree.left_out)
-    editor.run(one for one in planned.edits if unescape_name(one.change.path) not in left_out)
+    editor.run(_edits_in_copy(planned, copy.tree, places, target))
     editor.finish()
+
+
+def _edits_in_copy(planned: Planned, tree: Tree, places: InCopy, target: str) -> list[Edit]:
+    """The edits but removals of what was not copied.
+
+    The place of a file may be that of another one in the copy, from another root of the log.
+    """
+    left_out = frozenset(tree.left_out)
+    taken = {os.path.join(target, one.path) for one in tree.files if one.location}
+    taken |= {places.of(one.path) for one in planned.plan.changes if one.action is Action.PUT}
+    return [
+        one
+        for one in planned.edits
+        if unescape_name(one.change.path) not in left_out
+        and (one.change.action is not Action.REMOVE or places.of(one.change.path) not in taken)
+    ]
 
 
 def _finish_directories(store: Store, copy: CopyPlan, target: str, disk: Disk) -> None:

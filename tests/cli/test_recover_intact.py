@@ -52,3 +52,29 @@ def test_a_queue_that_begins_later_takes_no_record_of_others(tmp_path: Path) -> 
     store.write(tmp_path / "store")
     pristine = {one.name: one.read_bytes() for one in (store.root / "commitlog").iterdir()}
     assert recovered(tmp_path, store) == pristine
+
+
+@pytest.mark.parametrize("zeroed", ["none", "own", "more", "parts of both"])
+def test_of_two_files_of_one_name_in_two_roots_the_copy_has_what_is_intact(fresh_golden, tmp_path, zeroed):
+    """A copy has one `commitlog`: removing one of the two took the other one out of it."""
+    found = fresh_golden("v533-basic")
+    own, more = found.path / "commitlog", tmp_path / "disk2"
+    more.mkdir()
+    pristine = {one.name: one.read_bytes() for one in own.iterdir()}
+    first, second, third, _ = sorted(own.iterdir())
+    for segment in (first, second):
+        shutil.move(segment, more)
+    twin = Path(shutil.copy(third, more))
+    for place, begin in ((third, 0), (twin, 20_000)):
+        if zeroed == "parts of both":
+            place.write_bytes(place.read_bytes()[:begin] + bytes(400) + place.read_bytes()[begin + 400 :])
+        elif zeroed == ("own" if place is third else "more"):
+            place.write_bytes(bytes(32768))
+    words = (found.path, "--commitlog", more, "--output", tmp_path / "out", "--apply")
+    refused = rmq("checkpoint", "set", *words)
+    assert (refused.exit_code, (tmp_path / "out").exists()) == (1, False)
+    assert "have one place in a copy" in refused.stderr
+    result = rmq("recover", *words)
+    assert result.exit_code == 0, result.stderr
+    assert {one.name: one.read_bytes() for one in (tmp_path / "out" / "commitlog").iterdir()} == pristine
+    assert rmq("doctor", tmp_path / "out").exit_code == rmq("verify", tmp_path / "out").exit_code == 0
