@@ -80,8 +80,9 @@ def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
     inside: Counter[str] = Counter()
     for file in store.of_kind(FileKind.UNKNOWN):
         parts = tuple(file.path.split("/")[:-1])
-        role = role_of(parts)
-        if store.form is StoreForm.STORE and _foreign(parts):
+        among = file.root > 0 and posixpath.dirname(file.location) == str(store.roots[file.root])
+        role = role_of(("commitlog",) if among else parts)
+        if store.form is StoreForm.STORE and _foreign(parts) and not among:
             inside["/".join(parts[: _foreign(parts)])] += 1
         elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
             yield finding("DIR-STRAY", path=file.display_path, found=file.note)

@@ -125,6 +125,22 @@ def test_twins_in_two_roots(fresh_golden: Fresh, tmp_path: Path) -> None:
     assert (one.code, one.physical_offset, one.length) == ("DIR-TWIN", 32768, 32768)
 
 
+def test_a_stray_file_in_another_root(fresh_golden: Fresh, tmp_path: Path) -> None:
+    """A broker lists all roots together, and does not start over a name that is not an offset."""
+    root = fresh_golden("v533-basic").path
+    other = tmp_path / "disk2"
+    other.mkdir()
+    (root / "commitlog/00000000000000000000").rename(other / "00000000000000000000")
+    (other / "notes.txt").write_bytes(b"-")
+    (other / "lost+found").mkdir()
+    (other / "lost+found/1234").write_bytes(b"-")
+    found = check_layout(Store.open(root, commitlog_roots=[other]))
+    (one,) = [one for one in found if one.severity != "note"]
+    assert (one.code, one.severity) == ("DIR-STRAY", "warning")
+    assert one.path is not None
+    assert one.path.endswith("disk2/notes.txt")
+
+
 def test_segments_that_overlap(fresh_golden: Fresh) -> None:
     root = fresh_golden("v533-basic").path
     (root / "commitlog/00000000000000100000").write_bytes(bytes(32768))
