@@ -47,10 +47,10 @@ def measured(
     works: Sequence[str],
     body_bytes: int,
     number: int,
-    rounds: int = 1,
+    rounds: int = 2,
     jars: Path | None = None,
 ) -> Iterator[Bench]:
-    """The works that an engine does, in an empty directory. The best of some rounds counts.
+    """The works that an engine does, in an empty directory. The best of some rounds counts; the first is cold.
 
     Raises `StoreIOError` where the Java store fails.
     """
