@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rmqtool.repair.keep.model import Blanked, Frame, Run, Survey
+    from rmqtool.repair.keep.room import Missing
 
 
 @dataclass
@@ -143,6 +144,23 @@ def open_skipped(survey: Survey) -> None:
             owed.update(_skipped_at(runs, survey.holes, places))
     rooms = [place.length // SMALLEST_RECORD for place in places]
     _open(survey, [places[number] for number, count in owed.items() if count <= rooms[number]])
+
+
+def open_unplaced(survey: Survey, without: Iterable[Missing]) -> bool:
+    """A filler is a hole where queues miss offsets that only it has room for; whether there is one.
+
+    As in `open_skipped`, between records: once the holes are filled, the next plan would open it.
+    """
+    places = filler_places(survey)
+    owed: Counter[int] = Counter()
+    for one in without if places else ():
+        first, end = (bisect_left(places, place, key=_start) for place in (one.low, one.high))
+        runs = () if one.key[0] in survey.batches else survey.runs.get(one.key, ())
+        if end == first + 1 and runs and runs[0].last < one.first <= one.last < runs[-1].first:
+            owed[first] += one.count
+    opened = [places[at] for at, count in owed.items() if count <= places[at].length // SMALLEST_RECORD]
+    _open(survey, opened)
+    return bool(opened)
 
 
 def _skipped_at(runs: Sequence[Run], holes: Sequence[Hole], places: Sequence[Hole]) -> dict[int, int]:

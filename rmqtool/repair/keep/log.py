@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.check.ranges import Ranges
-from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
+from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped, open_unplaced
 from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
 from rmqtool.repair.keep.donor import Donor, Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
@@ -210,6 +210,8 @@ class LogRepair:
             decided = self._decide(survey, order, log)
             if disowned := disown_for_room(order, decided.unexplained):
                 loosen(survey, disowned)
+                decided = self._decide(survey, order, log)
+            if open_unplaced(survey, decided.without):
                 decided = self._decide(survey, order, log)
             claims, layouts, end = decided.claims, decided.layouts, decided.end
             made = RepairedLog(

@@ -9,6 +9,10 @@ import pytest
 
 from fixtures import strict
 from formats.commitlog import BLANK_MAGIC_CODE, encode_message
+from rmqtool.repair.keep.blanks import open_unplaced
+from rmqtool.repair.keep.model import Run, Survey
+from rmqtool.repair.keep.placing import PlacedSegment
+from rmqtool.repair.keep.room import Missing
 from tests.repair.keep.laws import kept, problems, repair
 from tests.repair.keep.seven import RELEASE, SEGMENT, SETTINGS, repaired
 
@@ -148,3 +152,14 @@ def test_what_an_earlier_life_left_behind_a_blank(
     assert len(before) < len(list(log.root.iterdir()))
     changes = kept(tmp_path / "store", RELEASE, {"mappedFileSizeCommitLog": 4096}).changes
     assert [one.path for one in changes if one.path.startswith("commitlog")] == []
+
+
+@pytest.mark.parametrize(("first", "slot", "opened"), [(0, 4, True), (0, 5, False), (3, 1, False)])
+def test_a_blank_gives_room_for_what_other_holes_do_not_take(first: int, slot: int, opened: bool) -> None:
+    """620398: the next plan filled it. Not where the queue has the offset, or has no record in front."""
+    placed = [PlacedSegment(base, 1200, f"{base}", None) for base in (0, 1200)]
+    key = "T", 0
+    runs = [Run(key, first, 3, 500, 900, 1000), Run(key, 5, 9, 1200, 2000, 2100)]
+    survey = Survey(placed, {key: runs}, fillers={0: 1000})
+    assert open_unplaced(survey, [Missing(key, slot, slot, 1000 if first < slot else 0, 1200)]) is opened
+    assert [(one.start, one.end) for one in survey.holes] == [(1000, 1200)] * opened
