@@ -50,3 +50,19 @@ def light_missing(
         else:
             apart.add(key)
     return found, apart
+
+
+def tail_gaps(end: Run, stated: Sequence[tuple[int, int, int]], room: Room) -> Iterator[Missing]:
+    """What is missing behind the last intact record of a queue, up to what broken ones state.
+
+    stated: start, end and queue offset of these, by start. One that goes back, or skips more than there is
+    room for, is wrong.
+    """
+    last, low = end.last, end.end
+    for start, stop, slot in stated:
+        count = slot - last - 1
+        if start < low or count < 0 or count > room.between(low, start):
+            continue
+        if count:
+            yield Missing(end.key, last + 1, slot - 1, low, start)
+        last, low = slot, stop

@@ -15,7 +15,7 @@ from formats import properties as props
 from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
-from rmqtool.repair.keep.gaps import light_missing
+from rmqtool.repair.keep.gaps import light_missing, tail_gaps
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.keep.room import Room
 from rmqtool.repair.keep.unlisted import count_dropped
@@ -23,7 +23,7 @@ from rmqtool.repair.list_remains import only_pairs, without_lists
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.model import Frame, QueueKey, Run, Survey
@@ -59,6 +59,9 @@ class MultiDispatchPositions:
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         self._room = Room(survey.holes, ())
         missing, self._apart = light_missing(survey, self._ahead.blank)
+        records = list(records)
+        for key, stated in self._stated_behind(records, missing).items():
+            missing[key] += tail_gaps(self._ends[key], stated, self._room)
         self._gaps = Gaps(missing)
         counted = {key: survey.light[key] for key in missing}
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
@@ -80,12 +83,29 @@ class MultiDispatchPositions:
             self._apart.add(one.key)
         self._gaps.point(one, start)
 
-    def _point_as_stated(self, records: Iterable[tuple[Frame, bytes]]) -> None:
-        """What records state that come later is not given to one in front that states nothing."""
-        for frame, own in records if self.active and self._gaps else ():
+    def _stated_behind(
+        self, records: Iterable[tuple[Frame, bytes]], keys: Collection[QueueKey]
+    ) -> dict[QueueKey, list[tuple[int, int, int]]]:
+        """Start, end and position of broken records behind the last intact one of a queue, by start."""
+        found: dict[QueueKey, list[tuple[int, int, int]]] = defaultdict(list)
+        for frame, one in self._of_records(records):
+            if one.key in keys and frame.start >= self._ends[one.key].end:
+                found[one.key].append((frame.start, frame.end, one.slot))
+        for there in found.values():
+            there.sort()
+        return found
+
+    def _of_records(self, records: Iterable[tuple[Frame, bytes]]) -> Iterator[tuple[Frame, Further]]:
+        """The places of what broken records state."""
+        for frame, own in records if self.active else ():
             if frame.key is not None and not is_exempt(frame.key[0], self._rule):
                 for one in self.stated(frame.key[1], own) or ():
-                    self._gaps.point(self._moved(one, frame.start, -1), frame.start)
+                    yield frame, self._moved(one, frame.start, -1)
+
+    def _point_as_stated(self, records: Iterable[tuple[Frame, bytes]]) -> None:
+        """What records state that come later is not given to one in front that states nothing."""
+        for frame, one in self._of_records(records) if self._gaps else ():
+            self._gaps.point(one, frame.start)
 
     def _beyond(self, key: QueueKey, slot: int, start: int) -> bool:
         """Whether the queue would have had more messages than were lost there, as in a moved file."""

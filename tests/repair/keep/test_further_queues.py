@@ -88,6 +88,22 @@ def test_a_tombstone_keeps_the_positions_in_light_queues(
     one.places_stay("consumequeue", UNIT)
 
 
+def test_positions_lost_behind_the_last_intact_record_of_a_light_queue(case: Callable[[str], Case]) -> None:
+    """620332: a broken record behind them states its own, and stood at the first of theirs."""
+    one = case("v498-lmq")
+    fed = [at for at, r in sorted(one.log.items()) if "%LMQ%beta" in r.properties.get(NAMES, "").split(",")]
+    last = fed[-1]
+    one.overwrite(fed[-5], bytes(last - fed[-5]))
+    one.overwrite(last + 88, bytes([one.log[last].raw[88] ^ 1]))
+    shutil.rmtree(one.root / "consumequeue/%LMQ%beta")
+    one.repair()
+    for path, now in one.files("consumequeue"):
+        if "%LMQ%beta" in str(path):
+            was, made = (np.fromfile(file, UNIT)["physical_offset"].tolist() for file in (path, now))
+            assert (last in was) == (last in made)
+            assert last not in was or was.index(last) == made.index(last)
+
+
 def test_a_flipped_bit_in_a_further_position_does_not_go_through(case: Callable[[str], Case]) -> None:
     one = case("v498-lmq")
     at, lost = next(
