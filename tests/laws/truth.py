@@ -71,16 +71,18 @@ def truth(made: Compound) -> Truth:
 def under_other_names(made: Compound) -> dict[int, Record]:
     """Records of the healthy store that lie whole in segments under other names, by where they belong.
 
-    Those of the latest use of the file: what its first whole record says of its begin. None that lies at its
+    Those of the latest use of the file: what its first whole record says of its begin, if a segment begins
+    there (others are misdirected, and their place may have expired). None that lies at its
     own place as well. Of a file that has records at their own place, those of a segment that has some, too.
     """
     here, healthy = strict.carve(made.root), strict.carve(made.pristine)
     found: dict[int, Record] = {}
     whole = {base: list(strict.wherever(data)) for base, data in strict.segments(made.root)}
+    bases = {base for base, _ in strict.segments(made.pristine)}
     own = {base for base, records in whole.items() if any(one.offset == base + at for at, one in records)}
     for base, records in whole.items():
         shift = records[0][1].offset - records[0][0] if records else base
-        for at, one in () if base in own and shift not in own else records:
+        for at, one in () if shift not in (own if base in own else bases) else records:
             known = healthy.get(one.offset)
             if one.offset - at == shift and one.offset not in here and known and known.raw == one.raw:
                 found[one.offset] = one
