@@ -10,7 +10,12 @@ from rmqtool import Message, MessageStore
 from rmqtool.query.diff import records
 from tests.helpers import rmq
 
-SETTINGS = {"mappedFileSizeCommitLog": 1 << 16, "mappedFileSizeConsumeQueue": 4000}
+SETTINGS = {
+    "mappedFileSizeCommitLog": 1 << 16,
+    "mappedFileSizeConsumeQueue": 4000,
+    "maxHashSlotNum": 1000,
+    "maxIndexNum": 4000,
+}
 
 
 def put(root, bodies, topic="T", *, create=False):

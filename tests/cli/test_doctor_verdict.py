@@ -12,6 +12,7 @@ from fixtures import broker_conf, damage_case
 from fixtures.stores import HandmadeStore
 from rmqtool import Message, MessageStore
 from tests.helpers import rmq
+from tests.messagestore.helpers import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -261,7 +262,7 @@ def test_offsets_of_a_new_store_are_not_missing_until_they_are_deleted(tmp_path,
     root, offsets = tmp_path / "store", tmp_path / "store" / "config" / "consumerOffset.json"
 
     def missing() -> bool:
-        with MessageStore.open(root, create=True, release=release) as store:
+        with MessageStore.open(root, create=True, release=release, config=SMALL) as store:
             store.put(Message("T", b"x"))
         return "DR-OFFSETS-UNKNOWN" in rmq("doctor", root, "--json", "--as-version", release).stdout
 

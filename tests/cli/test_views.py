@@ -8,6 +8,7 @@ import pytest
 
 from rmqtool import Message, MessageStore
 from tests.helpers import rmq
+from tests.messagestore.helpers import SMALL
 
 COMMANDS = ("delayed", "half", "retry", "dlq")
 
@@ -58,7 +59,7 @@ def test_every_transaction_of_that_store_has_ended(store):
 
 def test_open_halves_and_ops_without_half(tmp_path):
     root = tmp_path / "s"
-    with MessageStore.open(root, create=True, release="5.3.3") as made:
+    with MessageStore.open(root, create=True, release="5.3.3", config=SMALL) as made:
         open_one = made.transaction(Message("Orders", b"open", keys=("k",)), "PG")
         made.transaction(Message("Orders", b"done"), "PG").commit()
         made.transaction(Message("Orders", b"back"), "PG").rollback()
@@ -68,7 +69,7 @@ def test_open_halves_and_ops_without_half(tmp_path):
     assert (row["type"], row["topic"], row["group"], row["checks"]) == ("half", "Orders", "PG", 0)
     assert row["transaction_id"] == open_one.id
     assert 0 <= row["age_ms"] < 3_600_000
-    with MessageStore.open(root, release="5.3.3") as made:
+    with MessageStore.open(root, release="5.3.3", config=SMALL) as made:
         made.put(Message("RMQ_SYS_TRANS_OP_HALF_TOPIC", b"0,7,", queue_id=0, tags="d"))
     _, rows, summary = listed("half", root)
     assert summary["open"] == 0
@@ -94,7 +95,7 @@ def test_what_was_given_back_goes_to_the_topic_it_came_from(kind, store, tmp_pat
         assert one["body_base64"] == sent["body_base64"]
         assert one["reconsume_times"] == 0
         assert not {"RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC"} & set(one["properties"])
-    with MessageStore.open(root, create=True, release="5.3.3"):
+    with MessageStore.open(root, create=True, release="5.3.3", config=SMALL):
         pass
     assert rmq("store", "load", root, target).exit_code == 0
     assert {row["topic"] for row in rmq("dump", root, "--format", "ndjson").of_type("message")} == {
@@ -106,7 +107,7 @@ def test_what_was_given_back_goes_to_the_topic_it_came_from(kind, store, tmp_pat
 
 def test_one_that_does_not_say_where_it_came_from_is_left_out(tmp_path):
     root, target = tmp_path / "s", tmp_path / "again.replay"
-    with MessageStore.open(root, create=True, release="5.3.3") as made:
+    with MessageStore.open(root, create=True, release="5.3.3", config=SMALL) as made:
         made.put(Message("%DLQ%G", b"lost", queue_id=0))
         made.put(Message("%DLQ%G", b"known", queue_id=0, properties={"DLQ_ORIGIN_TOPIC": "Orders"}))
     done = rmq("dlq", root, "--to", target, "--to-origin", "--json")
@@ -117,7 +118,7 @@ def test_one_that_does_not_say_where_it_came_from_is_left_out(tmp_path):
 
 def test_each_topic_has_its_queues_in_turn(tmp_path):
     root, target = tmp_path / "s", tmp_path / "again.replay"
-    with MessageStore.open(root, create=True, release="5.3.3") as made:
+    with MessageStore.open(root, create=True, release="5.3.3", config=SMALL) as made:
         for topic in ("One", "Two"):
             made.topics.set(topic, read_queues=2, write_queues=2)
         for number in range(8):
@@ -280,7 +281,7 @@ def test_rooms(store):
 
 def test_the_next_message_is_not_consumed(tmp_path):
     root = tmp_path / "s"
-    with MessageStore.open(root, create=True, release="5.3.3") as made:
+    with MessageStore.open(root, create=True, release="5.3.3", config=SMALL) as made:
         for number in range(3):
             made.put(Message("T", b"x", queue_id=0, keys=(f"k{number}",)))
         made.commit_offset("G", "T", 0, 1)

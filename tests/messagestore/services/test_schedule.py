@@ -17,7 +17,7 @@ from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import AppendContext, PutStatus
 from rmqtool.store.config_json import load_json_config
 from tests.helpers import rmq
-from tests.messagestore.helpers import RELEASES, bodies, copy_of_open, open_small
+from tests.messagestore.helpers import RELEASES, SMALL, bodies, copy_of_open, open_small
 
 START = 1_700_000_000_000
 
@@ -232,7 +232,7 @@ def test_offsets_outside_of_their_queue_are_put_right(tmp_path: Path) -> None:
 
 
 def test_without_delays_nothing_is_written(tmp_path: Path) -> None:
-    with MessageStore.open(tmp_path, create=True) as store:
+    with MessageStore.open(tmp_path, create=True, config=SMALL) as store:
         store.put(Message("T", b"x"))
         assert store.deliver_due() == 0
     assert not (tmp_path / "config" / "delayOffset.json").exists()
