@@ -159,7 +159,9 @@ def results_in(done: Path) -> list[dict[str, Any]]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before pytest chooses by marks, as some are given here."""
-    beyond = beyond_a_share([item.nodeid for item in items if item.get_closest_marker("share")])
+    # of the cases that run always by other rules: a share of all of them might leave none
+    shared = [item for item in items if item.get_closest_marker("share")]
+    beyond = beyond_a_share([item.nodeid for item in shared if not item.get_closest_marker("full")])
     for item in items:
         if item.nodeid in beyond:
             item.add_marker(pytest.mark.full)

@@ -50,6 +50,7 @@ def bodies(messages: list[dict[str, object]], topic: str, queue_id: int) -> list
     return [one["body"] for one in messages if (one["topic"], one["queue_id"]) == (topic, queue_id)]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("extra", [{}, EXTENDED], ids=["plain", "extension"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_it_goes_on_with_what_it_wrote(tmp_path: Path, release: str, extra: dict[str, str]) -> None:
@@ -67,6 +68,7 @@ def test_it_goes_on_with_what_it_wrote(tmp_path: Path, release: str, extra: dict
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("lost", ["consumequeue", "index", "nothing", "tail"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_it_recovers_after_a_crash(tmp_path: Path, release: str, lost: str) -> None:

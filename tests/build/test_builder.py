@@ -163,6 +163,7 @@ def test_both_kernels_write_the_same(golden: Callable[[str], Any], tmp_path: Pat
     assert same(outs[0], outs[-1]) == []
 
 
+@pytest.mark.share
 @KERNELS
 @pytest.mark.parametrize(("jobs", "seed"), [(1, 0), (2, 1)])
 def test_runs_by_queues_build_what_their_records_do(

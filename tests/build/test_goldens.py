@@ -33,6 +33,7 @@ def opened(golden: Golden) -> Store:
     return Store.open(golden.path, config=load_broker_conf(golden.config_path))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("kernels", kernel_modules(), ids=lambda module: module.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("name", IDENTICAL)
 def test_every_byte_is_the_brokers(

@@ -97,6 +97,7 @@ def test_parts_of_real_stores(golden: Callable[[str], fixtures.Golden], name: st
     assert compare(one.path, one.release, tmp_path, 8192) > 2
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "case",
     sampled(list(fixtures.damage_cases())[7::120], kind=lambda case: case.id.partition("-")[0], each=2),

@@ -89,6 +89,7 @@ def told(store: Store, account: Accounting) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("module", KERNELS)
 @pytest.mark.parametrize(
     ("block", "room", "key_room"), [(128, 1 << 15, 1 << 17), (7, 200, 1 << 17), (16, 300, 350)]

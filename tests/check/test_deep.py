@@ -136,6 +136,7 @@ UNDECODED: dict[str, set[str]] = {
 """what a golden has that no check reads"""
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_golden_stores_hold_what_they_say(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     for path in golden(name).stores.values():

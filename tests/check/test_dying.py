@@ -95,6 +95,7 @@ BAD: list[dict[int, Any]] = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("blocks", "jobs"),
     sampled(product(BAD, (1, 3)), kind=lambda one: BAD.index(one[0]) // 2, unpack=True),

@@ -33,6 +33,7 @@ def loud(found: list[Finding]) -> list[Finding]:
     return [one for one in found if one.severity is not Severity.NOTE]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_goldens_have_no_warning(name: str, golden: Callable[[str], Golden]) -> None:
     for root in golden(name).stores.values():
@@ -45,6 +46,7 @@ def test_goldens_have_no_warning(name: str, golden: Callable[[str], Golden]) -> 
             assert check._matcher.matched == wanted
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("batch_rows", [1, 7, 64])
 @pytest.mark.parametrize("name", ["v498-basic", "v533-expired-head", "v533-unclean", "b497-unclean"])
 def test_the_length_of_runs_does_not_matter(
@@ -196,6 +198,7 @@ def test_a_wrong_slot_is_found(value: int, fresh_golden: Fresh) -> None:
     assert (one.expected, one.found) == (was, value)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("part", "value", "width", "code"),
     [
@@ -308,6 +311,7 @@ def test_as_few_as_possible_are_astray(offsets: list[int], wrong: list[int]) -> 
     assert (np.diff(order) >= 0).all()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("number", [1, 2, 3, 150, 398, 399])
 @pytest.mark.parametrize("offset", [1, 1 << 40])
 def test_an_item_at_the_border_of_a_run_is_judged_as_any_other(

@@ -60,6 +60,7 @@ def loud(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["severity"] != "note"]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_golden_stores_are_right(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     opened = golden(name)

@@ -197,6 +197,7 @@ def test_a_queue_that_begins_with_a_hole(tmp_path: Path) -> None:
         assert more < MEMORY >> 10, (words, more)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("pattern", [MAGIC, b"\0\0\0\x64" + MAGIC, b"\xff"], ids=bytes.hex)
 def test_what_is_no_record_is_not_searched_in_plain_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: bytes
@@ -235,6 +236,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("directory", ["commitlog", "consumequeue/Orders/0", "index"])
 def test_names_near_the_last_offset(directory: str, tmp_path: Path) -> None:
     """Copies of the last file under numbers that no long holds, or whose bytes reach behind the last one."""

@@ -195,6 +195,7 @@ def test_a_key_that_nothing_has(store):
     assert (code, rows) == (1, [])
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", ["table", "json", "csv"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_other_forms_and_an_untouched_store(store, store_unchanged, command, form):

@@ -51,6 +51,7 @@ def dump(path: Path) -> list[dict[str, Any]]:
     return result.rows[:-1]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", CLEAN)
 def test_units_are_java_s(golden: Open, store_unchanged: Callable[[Path], Path], name: str) -> None:
     opened = golden(name)

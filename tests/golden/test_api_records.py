@@ -33,6 +33,7 @@ def test_records_are_java_s(
     assert result.of_type("gap") == []
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", fixtures.golden_names("api"))
 def test_the_summary_counts_what_java_counts(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     opened = golden(name)

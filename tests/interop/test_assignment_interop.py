@@ -28,6 +28,7 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         java.kill()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ALL)
 def test_equal_over_the_whole_grid(client: JavaProcess, name: str) -> None:
     """1 to 20 queues, 1 to 10 clients, every index."""

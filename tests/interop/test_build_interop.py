@@ -75,6 +75,7 @@ def repeat_a_queue_offset(root: Path) -> None:
     path.write_bytes(raw)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("extra", [{}, EXTENDED], ids=["plain", "extension"])
 def test_queues_and_index_are_the_brokers(
     java_store: OpenStore, release: str, tmp_path: Path, extra: dict[str, Any]

@@ -73,6 +73,7 @@ def put_by_java(store: JavaStore, first: int, count: int) -> None:
     store.call("drain")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("extra", [FURTHER, EXTENDED | FURTHER], ids=["light", "extension"])
 @pytest.mark.parametrize(
     ("crashes", "rounds"),

@@ -47,6 +47,7 @@ def _typed(value: object) -> object:
     return text == "true" if text in ("true", "false") else int(text) if text.isdecimal() else text
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("directory", "wanted", "kind"),
     sampled(OF_THE_STORE, kind=lambda one: one[0], unpack=True),

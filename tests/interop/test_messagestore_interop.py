@@ -50,6 +50,7 @@ def served_here(store: MessageStore) -> dict[tuple[str, int], list[str]]:
     return {key: [hashlib.sha256(body).hexdigest() for body in bodies(store, *key)] for key in QUEUES}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("settings", [{}, {"flushDiskType": "SYNC_FLUSH"}], ids=["async", "sync"])
 def test_both_go_on_with_what_the_other_wrote(
     java_store: OpenStore, release: str, tmp_path: Path, settings: dict[str, Any]

@@ -92,6 +92,7 @@ def base(release: str, place: Path, idle: list[JavaProcess]) -> Path:
     return _bases[release]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", sampled(CASES, kind=lambda case: case.partition("=")[2]))
 def test_what_is_safe_goes_on(
     case: str,

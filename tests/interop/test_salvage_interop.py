@@ -68,6 +68,7 @@ def expected(root: Path) -> dict[tuple[str, int], list[Any]]:
     return queues
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("case", "crashed"), sampled(product(CASES, (False, True)), kind=lambda one: one[1], unpack=True)
 )

@@ -47,6 +47,7 @@ OF_THE_STORE = (
 """refusals that are not the broker's, whose tables and threads the store does not have"""
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", sampled(OF_THE_STORE, kind=lambda name: "-" in name, each=2))
 def test_a_store_that_refuses_starts_after_the_advice(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
@@ -67,6 +68,7 @@ def test_a_store_that_refuses_starts_after_the_advice(
         assert java.loaded
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("path", "wanted"), sampled(WANTED, kind=lambda one: one[1], each=4, unpack=True))
 def test_a_store_starts_and_goes_on_where_a_file_was_in_the_place_of_a_directory(
     path: str, wanted: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
@@ -86,6 +88,7 @@ def test_a_store_starts_and_goes_on_where_a_file_was_in_the_place_of_a_directory
         assert after == before | {("OrderTopic", 0): before["OrderTopic", 0] + 1, ("OrderTopic", 9): 1}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "where", "wanted"),
     sampled(STATE_LINKS, kind=lambda one: (one[0], one[2]), unpack=True),

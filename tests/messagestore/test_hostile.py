@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ODD_TOPICS = ["../../../evil", "..", ".", "/abs", "a/b", "T/../../../evil", "a\0b", "n" * 256]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("topic", ODD_TOPICS)
 def test_a_topic_that_leads_elsewhere_in_the_log(tmp_path: Path, topic: str) -> None:
     root = tmp_path / "some" / "store"

@@ -155,6 +155,7 @@ def kill_again_and_again(root: Path, seed: int, times: int) -> None:
     assert found
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("seed", range(6))
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, seed: int) -> None:
     kill_again_and_again(tmp_path / "store", seed, 1)

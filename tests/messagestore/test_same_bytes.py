@@ -94,6 +94,7 @@ def of_one_batch(one: tuple[Message, AppendContext]) -> tuple[object, ...]:
     return message.topic, message.queue_id, message.born_timestamp, context.store_timestamp
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", STORES)
 def test_a_replay_gives_the_same_bytes(golden: Callable[[str], Golden], name: str, tmp_path: Path) -> None:
     one, root = golden(name), tmp_path / "store"

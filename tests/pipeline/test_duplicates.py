@@ -85,6 +85,7 @@ def write_doubled(root: Path, damage: bool = False) -> None:
         damage_file(paths[1], overwrite, 3000, b"\xff" * 500)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("size", [700, 4096, 20_000])
 def test_keys_that_come_again_in_other_parts(tmp_path: Path, size: int) -> None:
     write_doubled(tmp_path)
@@ -101,6 +102,7 @@ def test_little_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert same(tmp_path)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["b533-full", "v498-basic", "v533-batchcq", "v498-edge"])
 def test_real_stores(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     same(golden(name).path)
@@ -138,7 +140,7 @@ def test_the_command(
     write_doubled(tmp_path / "damaged", damage=True)
     stores = [tmp_path / "doubled", goldens["v533-compressed"], tmp_path / "damaged"]
     options = ("--duplicates", "--by", "day", "--format", "ndjson", *more)
-    done = rmq("pipeline", "stats", *stores, *options, "--part-size", "4096")
+    done = rmq("pipeline", "stats", *stores, *options, "--part-size", "16384")
     assert done.exit_code == 3, done.stderr
     *rows, summary = done.rows
     for store, part in zip(stores, summary["stores"], strict=True):

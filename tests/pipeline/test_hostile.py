@@ -215,6 +215,7 @@ def test_what_a_pattern_matches_and_is_no_store_is_left_out(
 CHANGED = [(command, what) for command in (*USUAL, "sql", "rebuild") for what in ("gone", "cut", "swapped")]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("command", "what"),
     [

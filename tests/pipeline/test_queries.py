@@ -76,6 +76,7 @@ OVER_ALL_TABLES = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("statement", sampled([*OVER_ALL_TABLES, *ORDINARY], kind=lambda _: 0, each=3))
 def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
     store = goldens["v533-compressed"]

@@ -104,6 +104,7 @@ def test_several_stores_by_list_pattern_and_address(spark: SparkSession, tmp_pat
         assert [row | {"seconds": 0} for row in mine] == [row | {"seconds": 0} for row in same]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["consumequeue", "index_items", "findings", "segments"])
 def test_columns_of_other_tables(spark: SparkSession, goldens: dict[str, Path], name: str) -> None:
     """By option, and by `.schema`; rows and order of columns are those asked for."""

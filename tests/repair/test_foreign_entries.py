@@ -100,6 +100,7 @@ def _base(name: str, place: Path) -> tuple[Path, dict[str, Any]]:
     return root, dict(line.split("=", 1) for line in lines if "=" in line)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("directory", "release", "kind"), sampled(CASES, kind=lambda one: one[0], each=2, unpack=True)
 )

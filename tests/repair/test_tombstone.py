@@ -99,6 +99,7 @@ KEPT = st.dictionaries(
 WHOLE = KEPT.map(lambda pairs: props.encode(pairs, trailing_separator=False))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("kernels", ["python", "compiled"])
 def test_every_length_from_the_smallest_on_is_an_intact_record(kernels: str) -> None:
     module = KERNELS[kernels]()

@@ -142,6 +142,7 @@ class Watched(Budget):
             self.over.append(self.in_flight)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("jobs", [2, 4, 50])
 @pytest.mark.parametrize("pause", [0.0, 0.004])
 def test_bytes_in_flight_stay_within_the_budget(jobs: int, pause: float) -> None:

@@ -229,6 +229,7 @@ def same(event: Any) -> Any:
     return event
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("window", [16, 200, 300, 1000, 5000])
 def test_windows_make_no_difference(kernels: ModuleType, effort: int, window: int) -> None:
     def prop(data: st.DataObject) -> None:
@@ -261,6 +262,7 @@ def test_windows_make_no_difference_to_reasons(kernels: ModuleType) -> None:
     assert scan(SmallWindows(data, 300), kernels) == scan(data, kernels)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("step", [1, 9, 60, 500])
 def test_steps_of_a_search_make_no_difference(kernels: ModuleType, effort: int, step: int) -> None:
     def prop(data: bytes, active: bool) -> None:

@@ -172,6 +172,7 @@ def javas(record: dict[str, Any], base: int) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", fixtures.golden_names("api"))
 def test_columns_are_java_s(golden: Callable[[str], fixtures.Golden], kernels: ModuleType, name: str) -> None:
     opened = golden(name)

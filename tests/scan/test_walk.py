@@ -57,6 +57,7 @@ def segments(opened: fixtures.Golden) -> list[tuple[int, bytes]]:
     ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", of_each_kind(GOLDENS))
 def test_rows_of_real_logs(golden: Callable[[str], fixtures.Golden], kernels: ModuleType, name: str) -> None:
     found = 0
@@ -129,6 +130,7 @@ def check_text(kernels: ModuleType, raw: bytes, front: bytes = b"") -> None:
             assert decode(b"n\x01" + value) == {"n": decoded[name]}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", [b"TAGS", b"KEYS", b"UNIQ_KEY"])
 def test_names_at_every_place_of_a_block(kernels: ModuleType, name: bytes) -> None:
     """With the pair before it ending anywhere, the name and its value cross the border of 64 bytes."""

@@ -60,6 +60,7 @@ def test_exchanged_segments_of_which_one_was_used_before(base: Path, tmp_path: P
     assert problems(tmp_path / "repaired", must, RELEASE, SETTINGS) == []
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("number", [0, 40])
 @pytest.mark.parametrize("where", [2 * SEGMENT, LAST])
 @pytest.mark.parametrize("with_queues", [True, False])

@@ -61,6 +61,7 @@ def check(case: DamageCase, place: Path) -> None:
     assert kept(place / "repaired", case.release, settings).changes == ()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", sampled(chosen(), kind=group_of), ids=lambda case: case.id)
 def test_a_damaged_store_is_repaired(case: DamageCase, tmp_path: Path) -> None:
     check(case, tmp_path)

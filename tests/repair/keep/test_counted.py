@@ -145,6 +145,7 @@ def expire(store: HandmadeStore) -> int:
     return 4096
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("expired", [False, True])
 @pytest.mark.parametrize("damage", ["none", "record", "units", "end of the units", "plain queue"])
 def test_units_stay_where_the_broker_counted_them(tmp_path: Path, damage: str, expired: bool) -> None:
@@ -282,6 +283,7 @@ def test_places_that_nothing_tells_are_said(tmp_path: Path, left: bool) -> None:
     assert (again.exit_code, json.loads(again.stdout)["summary"]["unproven_offsets"]) == (0, [])
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("release", "said"), [("5.3.3", True), ("4.9.8", False)])
 @pytest.mark.parametrize("lost", ["entries", "directory"])
 @pytest.mark.parametrize("damage", ["hole", "head"])

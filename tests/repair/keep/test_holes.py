@@ -172,6 +172,7 @@ def overwritten(root: Path, start: int, data: bytes) -> None:
     path.write_bytes(raw)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("with_queues", [True, False])
 @pytest.mark.parametrize(("start", "length"), [(0, 300), (3000, 20_000), (65_536, 65_536), (130_000, 3000)])
 def test_zeros_anywhere(base: Path, tmp_path: Path, start: int, length: int, with_queues: bool) -> None:

@@ -55,6 +55,7 @@ def left(root: Path) -> dict[int, Record]:
     return {at: one for at, one in found.items() if one.placed}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("meant", "went"),
     [

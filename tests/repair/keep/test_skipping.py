@@ -80,6 +80,7 @@ def holds(store: HandmadeStore, target: Path) -> None:
     assert again["rows"] == []
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("stray", [False, True])
 @pytest.mark.parametrize(
     ("start", "end", "stated"), [(10, 11, 10), (19, 20, 19), (20, 21, 20), (25, 26, 28), (30, 33, 33)]

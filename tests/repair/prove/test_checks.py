@@ -176,6 +176,7 @@ def test_what_was_wrong_before_speaks_against_no_plan(store: Store, tmp_path: Pa
 SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(8, 300))]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("seed", SEEDS)
 def test_records_that_are_not_as_they_were_are_those_that_a_slow_reader_misses(
     seed: int, tmp_path: Path
