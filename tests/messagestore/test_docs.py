@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import re
 import shlex
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.helpers import rmq
 from tests.project.files import ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
+    from collections.abc import Iterator
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INPUT = re.compile(r"^```json\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def test_the_examples_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _on_a_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The examples' stores have default sizes: in memory a hole that is read becomes pages, a GiB a segment."""
+    with TemporaryDirectory(dir="/var/tmp") as place, monkeypatch.context() as there:
+        there.chdir(place)
+        yield
+
+
+def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     examples = EXAMPLE.findall((ROOT / "docs" / "message-store.md").read_text(encoding="utf-8"))
     assert len(examples) == 15
     names: dict[str, Any] = {}
@@ -37,8 +43,7 @@ def test_the_examples_run(
     assert [line for line in lines if line not in shown] == []
 
 
-def test_the_shell_shows_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_shell_shows_what_is_shown() -> None:
     page = (ROOT / "docs" / "message-store.md").read_text(encoding="utf-8")
     shown = "".join(CONSOLE.findall(page))
     (lines,) = INPUT.findall(page)
