@@ -168,6 +168,7 @@ def test_real_interrupt(tmp_path: Path) -> None:
     assert json.loads(last)["incomplete_reason"] == "interrupted"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", ["table", "ndjson", "json", "csv"])
 @pytest.mark.parametrize("rows", [1, 1_000_000])
 def test_closed_pipe_is_silent_and_141(form: str, rows: int) -> None:

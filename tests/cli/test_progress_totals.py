@@ -80,6 +80,7 @@ def assert_known_before(told: Told) -> None:
         assert {at for at, _ in before} == {0}, label
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("base", ["v533-a-crash", "v533-a-clean", "v498-a-crash"])
 @pytest.mark.parametrize("name", STARTS)
 def test_the_total_of_starts_is_known_before_the_log_is_read_and_reached(
@@ -119,6 +120,7 @@ def test_what_only_turns_out_to_be_read_is_not_more_than_all(name: str, tmp_path
         assert all(at <= known for (at, _), (_, known) in zip(before[1:], before, strict=False))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("options", [(), ("--budget", "600"), ("--jobs", "1")])
 @pytest.mark.parametrize("name", ["v533-tail-half-record-abort", "v533-block-zero-4096-mid-abort0"])
 def test_progress_of_starts_that_part_neither_goes_back_nor_stands_at_the_end(

@@ -57,6 +57,7 @@ def test_any_bytes(name: str, raw: bytes) -> None:
     assert raw.startswith(SCHEMAS[name].build(value))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(data=st.data())
 def test_damaged_bytes(name: str, data: st.DataObject) -> None:

@@ -591,6 +591,7 @@ def test_a_search_by_time_in_a_queue_file_with_the_name_of_a_later_one(tmp_path:
     assert "lead to messages of other queue offsets" in reported.stdout
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("spoiled", [b"\xff", b"\0"])
 @pytest.mark.parametrize("kind", ["prepared", "alone", "known"])
 def test_a_topic_that_is_no_text_is_damage_to_everybody(tmp_path: Path, kind: str, spoiled: bytes) -> None:

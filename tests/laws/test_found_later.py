@@ -1329,6 +1329,7 @@ def test_a_delayed_message_whose_level_is_no_number(displaced: bool, tmp_path: P
         assert rmq("doctor", tmp_path / "out", "--as-version", release).exit_code == 0
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("queue_id", "lying", "number"), [(0, 10, 7), (0, 19, 7), (0, 20, 7), (0, 10, 1), (0, 30, 1), (1, 20, 0)]
 )

@@ -22,7 +22,7 @@ EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def _on_a_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The examples' stores have default sizes: in memory a hole that is read becomes pages, a GiB a segment."""
+    """Stores of default sizes: in memory a hole that is read becomes pages, a GiB for each segment."""
     with TemporaryDirectory(dir="/var/tmp") as place, monkeypatch.context() as there:
         there.chdir(place)
         yield

@@ -122,6 +122,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("which", [0, 1, -1])
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_what_a_damaged_index_file_does_not_answer_is_read(indexed, kind, which):

@@ -118,6 +118,7 @@ def test_extension_addresses_are_resolved(golden):
         assert own.meaning == "extension address"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v498-basic", "v533-ipv6", "v470-basic"])
 def test_unique_ids_are_found_by_the_index_and_by_reading(golden, name, tmp_path):
     found = golden(name)

@@ -87,6 +87,7 @@ def test_lists_are_made_again_from_their_entries(name: str, lost: str, fill: byt
     assert (after.body, after.size, after.properties["KEYS"]) == (one.body, one.size, one.properties["KEYS"])
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", GOLDENS)
 @pytest.mark.parametrize("room", [False, True], ids=["no trace of a list", "no room for them"])
 def test_an_entry_that_is_dropped_is_named(name: str, room: bool, tmp_path: Path) -> None:
