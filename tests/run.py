@@ -135,7 +135,7 @@ def usual() -> list[Step]:
     return [
         *checks(),
         Step("benches", "1 minute", benches, "python3 tests/run.py -m 'bench and not full' --lf tests/bench"),
-        Step("tests", "10 minutes", tests, "python3 tests/run.py --lf"),
+        Step("tests", "6 to 10 minutes", tests, "python3 tests/run.py --lf"),
     ]
 
 
