@@ -9,10 +9,10 @@ import os
 from typing import TYPE_CHECKING
 
 from formats.consumequeue import PRE_BLANK_SIZE, Unit
-from formats.index import Header
 from formats.primitives import sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.holes import last_nonzero
+from rmqtool.store.index_header import index_header
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -74,9 +74,5 @@ def _last_unit(file: StoreFile) -> int | None:
 
 
 def _last_indexed(file: StoreFile) -> int | None:
-    try:
-        with file.open("pread") as source:
-            raw = source.window(0, sizeof(Header)).tobytes()
-    except RmqtoolError:
-        return None
-    return int(Header.parse(raw).end_physical_offset) or None if len(raw) == sizeof(Header) else None
+    header = index_header(file)
+    return None if header is None else int(header.end_physical_offset) or None

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from formats.checkpoint import TIMES, parse_checkpoint
 from formats.errors import FormatError
-from formats.index import FIRST_ITEM, Header
-from formats.primitives import sizeof
+from formats.index import FIRST_ITEM
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.access import open_source
 from rmqtool.store.consumer_offsets import offsets_file, stored_delay_offsets, stored_offsets
+from rmqtool.store.index_header import index_header
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.resolve import StoreForm
 from rmqtool.store.rocksdb import DATABASE, rocksdb_queue_files
@@ -56,12 +55,8 @@ def _has_times(file: StoreFile) -> bool:
 
 
 def _has_items(file: StoreFile) -> bool:
-    try:
-        with open_source(file.location, "pread", name=file.display_path) as source:
-            raw = source.window(0, sizeof(Header)).tobytes()
-    except RmqtoolError:
-        return False
-    return len(raw) == sizeof(Header) and int(Header.parse(raw).index_count) > FIRST_ITEM
+    header = index_header(file)
+    return header is not None and int(header.index_count) > FIRST_ITEM
 
 
 def _holds_units(file: StoreFile) -> bool:

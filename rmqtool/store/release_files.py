@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
 from formats.errors import FormatError
-from formats.index import Header
-from formats.primitives import sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.config_json import read_listed
+from rmqtool.store.index_header import index_header
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.releases import FIRST_5, LAST_4, Evidence, Weight, since, until
 from rmqtool.store.resolve import StoreForm
@@ -18,7 +17,6 @@ from rmqtool.store.whole import read_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from formats.primitives import Container
     from rmqtool.store.contents import StoreContents
     from rmqtool.store.files import StoreFile
 
@@ -72,16 +70,6 @@ def _content(file: StoreFile) -> bytes | None:
         return read_whole(file)
     except RmqtoolError:
         return None
-
-
-def _header(file: StoreFile) -> Container | None:
-    """Of an index file; None when it cannot be read, or is too short for one."""
-    try:
-        with file.open("pread") as source:
-            raw = source.window(0, sizeof(Header)).tobytes()
-    except RmqtoolError:
-        return None
-    return Header.parse(raw) if len(raw) == sizeof(Header) else None
 
 
 def _presence(store: StoreContents) -> Iterator[Evidence]:
@@ -190,7 +178,7 @@ def _entries(data: dict[str, Any], table: str) -> list[dict[str, Any]]:
 def _index(store: StoreContents) -> Iterator[Evidence]:
     """Counters of the newest index file: up to 4.7.0 hashSlotCount counts every put, later only new slots."""
     for file in reversed(store.index_files()):
-        header = _header(file)
+        header = index_header(file)
         if header is None:
             continue
         puts = header.index_count - 1

@@ -71,10 +71,9 @@ def _end_of(hole: Hole, log: LogBytes, start: int, following: int) -> int | None
 
 
 def misplaced_header(frame: Frame, log: LogBytes) -> Header | None:
-    """Of a record that is whole but for the offset that it states, where a unit points at all of it."""
-    head = log.read(frame.start, OFF_MAGIC + 4)
-    size = int.from_bytes(head[:4], "big", signed=True)
-    if size != frame.length or head[OFF_MAGIC:] not in _MAGICS:
+    """Of a record that is whole, whatever offset it states, where something else tells its extent."""
+    size = int.from_bytes(log.read(frame.start, 4), "big", signed=True)
+    if size != frame.length:
         return None
     header = read_header(log.read(frame.start, size), frame.start, size)
     return header if header is not None and header.framed and header.sound else None

@@ -59,9 +59,9 @@ class MultiDispatchPositions:
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         self._room = Room(survey.holes, ())
         missing, self._apart = light_missing(survey, self._ahead.blank)
-        records = list(records)
-        for key, stated in self._stated_behind(records, missing).items():
-            missing[key] += tail_gaps(self._ends[key], stated, self._room)
+        stated = list(self._stated_by(records)) if missing else []
+        for key, behind in self._behind_the_end(stated, missing).items():
+            missing[key] += tail_gaps(self._ends[key], behind, self._room)
         self._gaps = Gaps(missing)
         counted = {key: survey.light[key] for key in missing}
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
@@ -69,7 +69,8 @@ class MultiDispatchPositions:
                 continue
             if frame.key not in counted or not self._beyond(frame.key, frame.slot, frame.start):
                 self._point(Further(frame.key, frame.slot), frame.start)
-        self._point_as_stated(records)
+        for frame, one in stated:  # what comes later is not given to one in front that states nothing
+            self._gaps.point(one, frame.start)
         self._open = OpenGaps(self._gaps.besides(self._apart), self._highest, lmq=self._lmq)
 
     @property
@@ -83,29 +84,22 @@ class MultiDispatchPositions:
             self._apart.add(one.key)
         self._gaps.point(one, start)
 
-    def _stated_behind(
-        self, records: Iterable[tuple[Frame, bytes]], keys: Collection[QueueKey]
-    ) -> dict[QueueKey, list[tuple[int, int, int]]]:
-        """Start, end and position of broken records behind the last intact one of a queue, by start."""
-        found: dict[QueueKey, list[tuple[int, int, int]]] = defaultdict(list)
-        for frame, one in self._of_records(records):
-            if one.key in keys and frame.start >= self._ends[one.key].end:
-                found[one.key].append((frame.start, frame.end, one.slot))
-        for there in found.values():
-            there.sort()
-        return found
-
-    def _of_records(self, records: Iterable[tuple[Frame, bytes]]) -> Iterator[tuple[Frame, Further]]:
+    def _stated_by(self, records: Iterable[tuple[Frame, bytes]]) -> Iterator[tuple[Frame, Further]]:
         """The places of what broken records state."""
         for frame, own in records if self.active else ():
             if frame.key is not None and not is_exempt(frame.key[0], self._rule):
                 for one in self.stated(frame.key[1], own) or ():
                     yield frame, self._moved(one, frame.start, -1)
 
-    def _point_as_stated(self, records: Iterable[tuple[Frame, bytes]]) -> None:
-        """What records state that come later is not given to one in front that states nothing."""
-        for frame, one in self._of_records(records) if self._gaps else ():
-            self._gaps.point(one, frame.start)
+    def _behind_the_end(
+        self, stated: Iterable[tuple[Frame, Further]], keys: Collection[QueueKey]
+    ) -> dict[QueueKey, list[tuple[int, int, int]]]:
+        """Start, end and position of broken records behind the last intact one of a queue, by start."""
+        found: dict[QueueKey, list[tuple[int, int, int]]] = defaultdict(list)
+        for frame, one in stated:
+            if one.key in keys and frame.start >= self._ends[one.key].end:
+                found[one.key].append((frame.start, frame.end, one.slot))
+        return {key: sorted(there) for key, there in found.items()}
 
     def _beyond(self, key: QueueKey, slot: int, start: int) -> bool:
         """Whether the queue would have had more messages than were lost there, as in a moved file."""

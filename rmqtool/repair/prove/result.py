@@ -92,7 +92,7 @@ def store_with(store: Store, edits: Sequence[Edit]) -> Store:
 
 
 def moved_files(store: Store, edits: Sequence[Edit]) -> dict[str, tuple[str, int]]:
-    """By path files of the result with the bytes of another file of the log: that, and how far they move."""
+    """Segments of the result with the bytes of a file of the store, by path: its path, and the shift."""
     found: dict[str, tuple[str, int]] = {}
     for edit in edits:
         below = edit.content.below if isinstance(edit.content, Whole) else None
