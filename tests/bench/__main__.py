@@ -40,7 +40,7 @@ from tests.interop.jars import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from tests.bench.measure import Figure
+from tests.bench.measure import Figure, settle
 
 DUMPED = {"1 KiB": 1, "300 B": 4}
 """what part of the log is dumped, so that both give about as many messages"""
@@ -69,7 +69,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     for size in appending.SIZES:
         place = directory / f"put-{size}"
         yield from appending.figures(
-            appending.rates(place, appending.at_hand(), size, appending.MESSAGES), size
+            appending.rates(place, appending.at_hand(), size, appending.MESSAGES, between=settle), size
         )
         shutil.rmtree(place)
     yield start_time(directory)

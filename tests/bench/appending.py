@@ -11,7 +11,7 @@ from tests.bench.measure import Figure
 from tests.bench.scanning import JAVA_RELEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     Rates = Mapping[tuple[str, str], float]
@@ -60,9 +60,17 @@ TARGETS = (
 
 
 def rates(
-    directory: Path, engines: Sequence[str], body_bytes: int, number: int, rounds: int = ROUNDS
+    directory: Path,
+    engines: Sequence[str],
+    body_bytes: int,
+    number: int,
+    rounds: int = ROUNDS,
+    between: Callable[[], object] = int,
 ) -> dict[tuple[str, str], float]:
-    """The best rate of some rounds in which each engine does a work in turn, all open at once."""
+    """The best rate of some rounds in which each engine does a work in turn, all open at once.
+
+    between: called in front of each round of each.
+    """
     found: dict[tuple[str, str], float] = {}
     with ExitStack() as stack:
         runs = {}
@@ -74,6 +82,7 @@ def rates(
         for work in WORKS:
             for _ in range(rounds):
                 for name, run in runs.items():
+                    between()
                     done = run.measure(work, 1)
                     if done is not None:
                         found[work, name] = max(found.get((work, name), 0.0), done[0] / done[1])

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     Action = Callable[[], float | None]
 
 POLL_SECONDS = 0.005
+QUIET_SECONDS, MOST_SECONDS = 0.1, 5.0
+"""how long nothing may run before a round, and how long that is waited for"""
+_IDLE, _IO_WAIT = 3, 4
+"""places in the first line of /proc/stat (proc(5))"""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,31 @@ def in_turn(actions: Mapping[str, Action], rounds: int = 7) -> dict[str, Timing]
             if number:
                 taken[name].append(seconds)
     return {name: Timing(tuple(seconds)) for name, seconds in taken.items()}
+
+
+def settle() -> None:
+    """Waits until what was written before is on the disk and nothing runs, at most some seconds.
+
+    Engines clean up, and the system writes back, behind a round: that does not count for the next.
+    """
+    os.sync()
+    until = time.monotonic() + MOST_SECONDS
+    while time.monotonic() < until:
+        before = _ticks()
+        time.sleep(QUIET_SECONDS)
+        busy, idle = (now - then for now, then in zip(_ticks(), before, strict=True))
+        if busy * 10 <= idle:
+            return
+
+
+def _ticks() -> tuple[int, int]:
+    """Time that all cores were busy and idle; nothing where the system does not tell."""
+    try:
+        ticks = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    except OSError:
+        return 0, 0
+    idle = ticks[_IDLE] + ticks[_IO_WAIT]
+    return sum(ticks) - idle, idle
 
 
 @dataclass(frozen=True)

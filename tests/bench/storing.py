@@ -27,7 +27,7 @@ from rmqtool.broker.file_rules import FileRules
 from rmqtool.messagestore.bench.work import SETTINGS, TOPIC, messages, table_of
 from rmqtool.messagestore.messages import Message
 from tests.bench.appending import MESSAGES, ROUNDS, SIZES, at_hand, figures, rates
-from tests.bench.measure import Figure, in_turn
+from tests.bench.measure import Figure, in_turn, settle
 from tests.bench.replicating import against_plain_copy
 from tests.bench.scanning import JAVA_RELEASE, java_loads
 from tests.interop.jars import UnavailableError
@@ -174,7 +174,7 @@ def main(path: str) -> None:
             rows.flush()
 
         for size in SIZES:
-            taken = rates(directory / str(size), at_hand(), size, MESSAGES)
+            taken = rates(directory / str(size), at_hand(), size, MESSAGES, between=settle)
             for (work, engine), rate in taken.items():
                 put({"type": "rate", "work": work, "engine": engine, "body_bytes": size, "per_second": rate})
             shared = synced(directory / str(size), size, taken.get(("put_sync_16", "java"), math.nan))
