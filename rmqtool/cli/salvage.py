@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rmqtool.repair.salvage.sources import Sources
 
 LEAST_SEGMENT = 4096
+_SHOWN = 3
+"""hosts of a store that are named in words"""
 
 
 @verb(
@@ -45,7 +47,7 @@ def command(
         typer.Option(
             "--stores",
             help="One store, one for each store host, or (auto) the latter where brokers claim the same "
-            "offsets.",
+            "offsets; of more than 64 hosts, those with the fewest messages share DIR/remaining-hosts.",
         ),
     ] = "auto",
     segment_size: Annotated[
@@ -206,8 +208,10 @@ def _describe(context: Context, row: Row) -> None:
     """The store in words, for those who do not read JSON."""
     from rmqtool.repair.plan_words import counted
 
+    hosts = row["store_hosts"]
+    more = f" and {len(hosts) - _SHOWN:,} more hosts" if len(hosts) > _SHOWN else ""
     context.console.note(
-        f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
+        f"{row['path']}: {row['messages']:,} messages of {', '.join(hosts[:_SHOWN])}{more}, offsets "
         f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "
         f"{row['segment_size']} bytes ({row['segment_size_source']}), queues and index as of "
         f"{row['version']} ({row['version_source']})"

@@ -24,7 +24,7 @@ from rmqtool.store.kinds import SALVAGE_REPORT
 from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     import numpy.typing as npt
@@ -44,6 +44,9 @@ REPORT = SALVAGE_REPORT
 
 _FOREIGN = 0.5
 """share of a host's records without room at their place that speaks for a store of its own"""
+_MOST, REMAINING = 64, "remaining-hosts"
+"""stores that are made, and the directory of the last where there are more hosts"""
+_IN_NAMES = str.maketrans({":": "_", "[": None, "]": None})
 
 
 @dataclass(frozen=True)
@@ -160,19 +163,29 @@ def _split(
     salvaged: Salvaged, files: Files, options: SalvageOptions
 ) -> list[tuple[str, list[int], SegmentSize, Laid]]:
     """(directory, hosts, size of segments, layout) of each store."""
-    hosts = np.unique(salvaged.found.runs[:, Run.HOST]).tolist()
+    hosts, counts = _by_host(salvaged.found.runs[:, Run.HOST], salvaged.found.runs[:, Run.COUNT])
     if options.stores != "by-host" or len(hosts) == 1:
         size, laid = _lay_out(salvaged.found, files, options)
         mixed = options.stores == "auto" and _is_mixture(salvaged.found, laid)
         if not mixed:
             return [("", hosts, size, laid)]
     parts = []
-    for host in hosts:
-        own = taken(salvaged.found, np.flatnonzero(salvaged.found.runs[:, Run.HOST] == host))
-        size, laid = _lay_out(own, files, options)
-        name = format_host(salvaged.names.hosts[host])
-        parts.append((name.replace(":", "_").replace("[", "").replace("]", ""), [host], size, laid))
+    for name, some in _divided(hosts, counts, salvaged.names.hosts):
+        own = taken(salvaged.found, np.flatnonzero(np.isin(salvaged.found.runs[:, Run.HOST], some)))
+        parts.append((name, some, *_lay_out(own, files, options)))
     return parts
+
+
+def _divided(hosts: list[int], counts: list[int], addresses: Sequence[bytes]) -> list[tuple[str, list[int]]]:
+    """Directories and hosts of stores; the hosts with the fewest records share the last one.
+
+    Anybody can write records of any number of hosts, and each store takes room for its files.
+    """
+    most = sorted(hosts, key=dict(zip(hosts, counts, strict=True)).__getitem__, reverse=True)
+    alone = sorted(most[: _MOST if len(most) <= _MOST else _MOST - 1])
+    names = [format_host(addresses[host]).translate(_IN_NAMES) for host in alone]
+    rest = sorted(most[len(alone) :])
+    return [*zip(names, ([one] for one in alone), strict=True), *([(REMAINING, rest)] if rest else [])]
 
 
 def _lay_out(found: Found, files: Files, options: SalvageOptions) -> tuple[SegmentSize, Laid]:

@@ -107,3 +107,21 @@ def test_a_store_host_of_another_width(tmp_path: Path) -> None:
     reported = salvaged([tmp_path / "image"], tmp_path / "out", segment_size=SEGMENT)
     assert [(one.hosts, one.other_hosts) for one in reported.outcomes] == [(["10.0.0.2:10911"], 1)]
     assert len(log_of(tmp_path / "out")) == 61
+
+
+def test_any_number_of_hosts_makes_so_many_stores(tmp_path: Path) -> None:
+    """Each has messages of its own at the same offsets; those of all are there."""
+    bodies = []
+    for number in range(80):
+        log, host = HandmadeLog(segment_size=SEGMENT), (bytes([10, 1, 0, number]), 10911)
+        for one in range(1 + (number == 79)):
+            bodies.append(f"message {one} of {number}".encode())
+            log.put("A", bodies[-1], store_host=host)
+        (tmp_path / f"#{number}").write_bytes(image_of(log)[: log.end_offset])
+    reported = salvaged(sorted(tmp_path.glob("#*")), tmp_path / "out", segment_size=SEGMENT)
+    assert len(reported.outcomes) == len(list((tmp_path / "out").iterdir())) - 1 == 64
+    assert reported.outcomes[-1].name == "remaining-hosts"
+    assert len(reported.outcomes[-1].hosts) == 80 - 63
+    assert "10.1.0.79_10911" in {one.name for one in reported.outcomes}
+    found = [one.body for root in reported.outcomes for one in log_of(tmp_path / "out" / root.name)]
+    assert sorted(body for body in found if body in bodies) == sorted(bodies)
