@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
-_WITH_DATA = ("no-records", "copied-segment")
+_WITH_DATA = ("no-records", "copied-segment", "wrong-name")
 """reasons of `Placing.strays` that hold something"""
 
 
@@ -76,7 +76,7 @@ def with_ends(
 
 
 def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
-    path = f"commitlog/{file_name(base)}" if file is None else file.path
+    path = file.path if file is not None and file.base_offset == base else f"commitlog/{file_name(base)}"
     below = file if file is not None and file.size else None
     return PlacedSegment(base, size, path, below, foreign=below is not None)
 

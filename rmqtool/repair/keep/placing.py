@@ -73,6 +73,7 @@ class Placing:
     strays: list[tuple[StoreFile, str]] = field(default_factory=list)
     ahead: StoreFile | None = None
     copies: list[tuple[StoreFile, int]] = field(default_factory=list)
+    displaced: dict[int, StoreFile] = field(default_factory=dict)
 
     @property
     def beyond(self) -> dict[int, StoreFile | None]:
@@ -87,6 +88,7 @@ class Placing:
         moved = [one.file for one in self.segments if one.moved and one.file is not None]
         named: dict[int | None, StoreFile | None] = {file.base_offset: None for file in moved}
         named |= {file.base_offset: file for file in files}
+        named = self.displaced | named
         return {
             base: file
             for base, file in named.items()
@@ -136,6 +138,13 @@ class _Known:
             (base for base, span in self.spans.items() if span[0] == 0 and self.counts.get(base) == 1), None
         )
 
+    def displaced(self, size: int) -> int | None:
+        """The segment that has the places of all records, in a file with the name of none."""
+        if not self.spans or (self.file.base_offset or 0) % size == 0:
+            return None
+        bases = {(shift + place) // size * size for shift, span in self.spans.items() for place in span}
+        return bases.pop() if len(bases) == 1 and min(bases) >= 0 else None
+
     def with_those_of(self, other: _Known) -> _Known:
         """What either saw of the same file."""
         most, spans = Counter(self.counts) | Counter(other.counts), dict(self.spans)
@@ -167,8 +176,13 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
         )
     used = {one.file for one in homes.values()}
     named, with_records = _named(known), {one.file for one in known if one.counts}
+    displaced = {
+        base: one.file
+        for one in known
+        if one.file not in used and (base := one.displaced(size)) is not None and base not in homes
+    }
     for base in range(first, last + size, size):
-        there = named.get(base)
+        there = named.get(base) or displaced.pop(base, None)
         placing.segments.append(_placed(base, size, homes.get(base), there, used, with_records))
     taken = {placed.file for placed in placing.segments} | {
         named.get(placed.base) for placed in placing.segments
@@ -180,6 +194,7 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
             placing.ahead = one.file
         else:
             placing.strays.append((one.file, _why(one, homes, size)))
+    placing.displaced = displaced
     placing.copies = [
         (one.file, base)
         for one in known
@@ -293,7 +308,8 @@ def _placed(
     if home is None:
         # its bytes are not records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
-        path = there.path if there is not None else f"commitlog/{file_name(base)}"
+        own = there is not None and there.base_offset == base
+        path = there.path if there is not None and own else f"commitlog/{file_name(base)}"
         foreign = file is not None and file in with_records
         return PlacedSegment(base, size, path, file, foreign=foreign)
     own = home.file.base_offset == base and home.file.name == file_name(base)
