@@ -15,7 +15,7 @@ from rmqtool.repair.keep.donor import DonorPart
 from rmqtool.repair.keep.frames import BLANK, frames_by_unit, heads_in
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.model import UNUSED
-from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_STORE_TIMESTAMP, OFF_TOTAL_SIZE
+from rmqtool.scan.fields import OFF_MAGIC, OFF_PHYSICAL_OFFSET, OFF_STORE_TIMESTAMP, OFF_TOTAL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -83,9 +83,15 @@ def _belongs_there(one: _Found, holes: Sequence[Hole], pointed: Mapping[int, Seq
 def _misplaced(hole: Hole, holes: Sequence[Hole], log: LogBytes) -> Iterator[tuple[int, int, int]]:
     """What looks like records of other holes: where it lies, the physical offset and size that it states.
 
-    The store times of intact records around a hole bound those of what it held.
+    The store times of intact records around a hole bound those of what it held. The blank behind a record
+    counts where it is as far from the end of the segment as that is from its place.
     """
+    behind = -1, -1
     for magic, place, head in heads_in(hole, log):
+        if magic == BLANK:
+            size = int.from_bytes(head[:OFF_MAGIC], "big", signed=True)
+            if behind == (place, hole.placed.end - size):
+                yield place, hole.placed.end - size, size
         if magic == BLANK or len(head) < _LEAST:
             continue
         size, stated, stored = (
@@ -96,4 +102,5 @@ def _misplaced(hole: Hole, holes: Sequence[Hole], log: LogBytes) -> Iterator[tup
         inside = there.start <= stated and SMALLEST_RECORD <= size <= there.end - stated
         in_time = there.timestamp <= stored and (there.behind is None or stored <= there.behind)
         if inside and in_time and stated != place:
+            behind = place + size, stated + size
             yield place, stated, size

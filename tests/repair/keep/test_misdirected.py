@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fixtures import strict
 from formats.commitlog import MESSAGE_MAGIC_CODE
+from rmqtool.repair.keep.frames import BLANK
 from rmqtool.repair.keep.misdirected import misdirected
 from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import PlacedSegment
@@ -93,6 +94,22 @@ def test_a_copy_of_records_that_are_at_their_place_is_not_counted(base: Path) ->
     assert kept(base, RELEASE, SETTINGS).lost.messages == len(lost)
 
 
+def test_the_last_record_in_front_of_a_blank_that_moved_with_it(base: Path, tmp_path: Path) -> None:
+    """710309: one bit away, it was taken for a record with a wrong offset, and the one in front changed."""
+    log, _ = strict.walk(base)
+    behind = 3 * SEGMENT
+    last = max(at for at in log if at < behind)
+    shift = next(1 << bit for bit in range(9, 12) if last >> bit & 1)
+    first = max(at for at in log if at <= last - shift)
+    path = path_of(base, last)
+    data = path.read_bytes()
+    path.write_bytes(data[: last % SEGMENT - shift] + data[last % SEGMENT :])
+    shutil.rmtree(base / "consumequeue")
+    repair(base, RELEASE, tmp_path / "repaired", SETTINGS)
+    found = strict.carve(tmp_path / "repaired")
+    assert all(found[at].raw == one.raw for at, one in log.items() if at < first or at >= last)
+
+
 def test_records_of_the_last_segment_that_lie_elsewhere_in_it(base: Path, tmp_path: Path) -> None:
     """520109: no record was at its place, the segment was to be removed, and the plan refused."""
     last = 6 * SEGMENT
@@ -172,16 +189,21 @@ FILE = StoreFile("commitlog/0", "/nowhere", FileKind.COMMITLOG, 4096, 4096, 0, 0
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 4000), st.integers(0, 5000)), max_size=30),
+    st.lists(
+        st.tuples(
+            st.integers(0, 4000), st.integers(0, 4000), st.integers(0, 5000), st.sampled_from([MAGIC, BLANK])
+        ),
+        max_size=30,
+    ),
     st.lists(st.integers(1, 4000), min_size=1, max_size=6, unique=True),
 )
 def test_parts_lie_in_holes_and_do_not_overlap(
-    no_queues: Store, headers: list[tuple[int, int, int]], cuts: list[int]
+    no_queues: Store, headers: list[tuple[int, int, int, bytes]], cuts: list[int]
 ) -> None:
     """Whatever headers state: what is read for all parts together is no more than the holes."""
     data = bytearray(5000)
-    for at, stated, size in headers:
-        raw = size.to_bytes(4, "big") + MAGIC + bytes(20) + stated.to_bytes(8, "big")
+    for at, stated, size, magic in headers:
+        raw = size.to_bytes(4, "big") + magic + bytes(20) + stated.to_bytes(8, "big")
         data[at : at + len(raw)] = raw
     placed = PlacedSegment(0, 4096, FILE.path, FILE)
     holes = [Hole(placed, start, end) for start, end in pairwise([0, *sorted(cuts), 4096])][::2]
