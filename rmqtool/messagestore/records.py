@@ -208,16 +208,14 @@ def own_properties(uniq_key: str, keys: str | Sequence[str], tags: str | None) -
     Raises `TypeError` for what is no string, and for keys that can be read only once: who asks again, as
     for a message that is odd in another way, would find none.
     """
-    parts = [_UNIQ, uniq_key, _END]
+    text, count = _UNIQ + uniq_key + _END, 1
     if keys:
         if type(keys) is not str:
             if type(keys) not in LISTED and isinstance(keys, Iterator):
                 raise TypeError
             keys = " ".join(keys)
-        parts += _KEYS, keys, _END
-    if tags:
-        parts += _TAGS, tags, _END
-    return "".join(parts), len(parts) // 3
+        text, count = text + _KEYS + keys + _END, 2
+    return (text + _TAGS + tags + _END, count + 1) if tags else (text, count)
 
 
 def host_flags(born: Host, store: Host) -> int:

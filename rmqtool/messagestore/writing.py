@@ -405,7 +405,8 @@ class Writer:
     @property
     def busy(self) -> bool:
         """`DefaultMessageStore#isOSPageCacheBusy`."""
-        return self._appender.stored.held_for > self._settings.busy_after
+        stored = self._appender.stored
+        return stored.entered != 0.0 and stored.held_for > self._settings.busy_after
 
     def close(self) -> None:
         """Behind it every future has its answer, and what was being put is in the log."""

@@ -10,7 +10,10 @@ against it.
 
 from __future__ import annotations
 
-import zlib
+try:
+    from isal.isal_zlib import crc32 as _crc32
+except ImportError:
+    from zlib import crc32 as _crc32
 
 CRC_MASK = 0x7FFFFFFF
 """`UtilAll#crc32` drops the sign bit."""
@@ -43,4 +46,4 @@ def load_isal_symbol() -> bool:
 
 def crc32(data: bytes | memoryview) -> int:
     """Masked CRC-32 of one buffer, as the commit log stores it."""
-    return zlib.crc32(data) & CRC_MASK
+    return _crc32(data) & CRC_MASK
