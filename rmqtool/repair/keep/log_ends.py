@@ -14,7 +14,7 @@ from rmqtool.repair.keep.frames import frames_by_unit
 from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.misdirected import misdirected
 from rmqtool.repair.keep.model import Hole
-from rmqtool.repair.keep.placing import PlacedSegment, holds_own_records
+from rmqtool.repair.keep.placing import MOST_MISSING, PlacedSegment, holds_own_records
 from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
@@ -51,11 +51,12 @@ def with_ends(
     }
 
     def reached(base: int, step: int) -> list[PlacedSegment]:
-        """Neighbours of the log with records, up to the last one that a file is named after."""
+        """Neighbours of the log, up to the last one with records in its own file, or all in donors' files."""
         found: list[int] = []
+        far = max((abs(one - base) for one in own if 0 < (one - base) // step <= MOST_MISSING), default=0)
         for one in range(base + step, max(named) + 1 if step > 0 else min(named) - 1, step):
             there = (holds_own_records(file, size, kernels, mode) for file in held.get(one, ()))
-            if one not in own and not any(there):
+            if abs(one - base) > far and not any(there):
                 break
             found.append(one)
         while found and found[-1] not in named:

@@ -29,7 +29,7 @@ _PROBED = 64
 _MOST_PLACES = 4096
 """places that records of one file may state before the rare ones are forgotten"""
 
-_MOST_MISSING = 10_000
+MOST_MISSING = 10_000
 """segments that are missing between others and made again; a name or a record can claim any number of them"""
 
 
@@ -86,9 +86,9 @@ class Placing:
         first, last = self.segments[0].base, self.segments[-1].base
         files = [file for file, _ in self.strays] + ([] if self.ahead is None else [self.ahead])
         moved = [one.file for one in self.segments if one.moved and one.file is not None]
-        named: dict[int | None, StoreFile | None] = {file.base_offset: None for file in moved}
+        named: dict[int | None, StoreFile | None] = {**self.displaced}
+        named |= {file.base_offset: None for file in moved}
         named |= {file.base_offset: file for file in files}
-        named = self.displaced | named
         return {
             base: file
             for base, file in named.items()
@@ -169,7 +169,7 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
         placing.strays = [(one.file, "no-records") for one in known]
         return placing
     first, last = min(homes), max(homes)
-    if (last - first) // size > len(homes) + _MOST_MISSING:
+    if (last - first) // size > len(homes) + MOST_MISSING:
         raise UsageError(
             f"{store.given}: segments from {first} to {last} would be {(last - first) // size + 1:,}, "
             f"of which {len(homes):,} are there: move those out that belong to another log"

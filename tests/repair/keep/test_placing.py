@@ -396,3 +396,19 @@ def test_a_file_with_another_name_whose_records_have_moved_up(which: int, tmp_pa
     gone = {one.offset for one in made.stored if which * SEGMENT <= one.offset < which * SEGMENT + 512}
     found = strict.carve(tmp_path / "out")
     assert all(found[one.offset].raw == one.placed.data for one in made.stored if one.offset not in gone)
+
+
+def test_records_that_have_moved_in_the_last_segment_behind_one_of_noise(tmp_path: Path) -> None:
+    """720103: both files were to go, as the log ends where a file has no record; that was refused."""
+    made = filled(4, more=3)
+    made.write(tmp_path / "store")
+    noise, last = (tmp_path / f"store/commitlog/{number * SEGMENT:020d}" for number in (2, 3))
+    noise.write_bytes(b"\xa5" * SEGMENT)
+    last.write_bytes(last.read_bytes()[512:])
+    command = "recover", tmp_path / "store", "--store-config", conf(tmp_path / "store"), "--json"
+    done = rmq(*command, "--output", tmp_path / "out", "--apply")
+    assert (done.exit_code, json.loads(done.stdout)["summary"]["checked"]["remains"]) == (0, [])
+    found = strict.carve(tmp_path / "out")
+    intact = [one for one in made.stored if one.offset < 2 * SEGMENT or one.offset >= 3 * SEGMENT + 512]
+    assert intact[-1].offset > 3 * SEGMENT
+    assert all(found[one.offset].raw == one.placed.data for one in intact)
