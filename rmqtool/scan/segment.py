@@ -307,14 +307,14 @@ class SegmentScan:
         stale = asked and self._is_stale(kind, stop, position, place)
         if stale and not self._keep_stale:
             if stop is Stop.BLANK:
-                return Blank(position, rest, found), self._size
+                return self._last_filler(position, found)
             count = self._count_records(place)
             return Tail(position, rest, TailContent.STALE, count, stop, expected, found), self._size
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
         return Gap(position, place - position, reason, expected, found, stale), place
 
     def _last_filler(self, position: int, length: int) -> tuple[Event, int]:
-        """A filler of a wrong length with nothing behind it; the record under it for who asks for one."""
+        """A filler of a wrong length with no live record behind it; that under it for who asks for one."""
         asked = self._past_blanks or self._false_blanks
         size = self._size_under(position) if asked else None
         if size is None:

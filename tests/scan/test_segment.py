@@ -535,6 +535,23 @@ def test_records_behind_a_filler_in_the_middle(kernels: ModuleType) -> None:
     assert (gap.position, gap.length, gap.reason, gap.found) == (*spans[1], Stop.BLANK_LENGTH, 77)
 
 
+def test_a_filler_over_the_last_record_in_front_of_an_earlier_life(kernels: ModuleType) -> None:
+    """720199: it was taken for the end of the segment, and the record under it was not missed."""
+    _, before = handmade([60] * 8, rolled=False)
+    log = HandmadeLog(segment_size=SEGMENT, first_offset=BASE)
+    for number in range(3):
+        log.put("TopicTest", b"n" * 40, store_timestamp=FIRST_TIME + 100_000 + number)
+    spans, end = spans_of(log), log.end_offset - BASE
+    data = bytes(log.segments[BASE])[:end] + before[end:]
+    data = overwrite(data, spans[2][0], Blank.build({"total_size": spans[2][1]})).data
+    events = scan(data, kernels, BASE, false_blanks=True)
+    assert messages(events) == spans[:2]
+    (gap,) = others(events, Gap)
+    assert (gap.position, gap.length, gap.reason) == (*spans[2], Stop.BLANK_LENGTH)
+    (tail,) = others(events, Tail)
+    assert tail.content is TailContent.STALE
+
+
 def test_a_closed_segment_without_filler(kernels: ModuleType) -> None:
     log, whole = handmade([10, 20], rolled=False)
     events = scan(whole, kernels, BASE, active=False)

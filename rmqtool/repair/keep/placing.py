@@ -86,7 +86,7 @@ class Placing:
         first, last = self.segments[0].base, self.segments[-1].base
         files = [file for file, _ in self.strays] + ([] if self.ahead is None else [self.ahead])
         moved = [one.file for one in self.segments if one.moved and one.file is not None]
-        named: dict[int | None, StoreFile | None] = {**self.displaced}
+        named: dict[int | None, StoreFile | None] = dict(self.displaced.items())
         named |= {file.base_offset: None for file in moved}
         named |= {file.base_offset: file for file in files}
         return {
