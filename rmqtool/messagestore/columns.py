@@ -50,6 +50,8 @@ _TYPES = {
     "born_timestamp": pa.int64(),
 }
 """columns of messages, beside `keys` and `properties`, and as what they are read"""
+_NO_NAME = "__index_level_"
+"""what pandas has columns begin with that were an index"""
 _SINGLE = ("queue_id", "flag", "tags", "uniq_key", "born_timestamp")
 _OFFSETS = {
     pa.string(): np.int32,
@@ -105,8 +107,21 @@ class Batch:
     topics: pa.StringArray
 
 
-def check_columns(table: pa.Table) -> None:
-    """Raises `UsageError` for columns that are unknown, missing or there twice."""
+def columns_of(given: Any) -> pa.Table:
+    """Messages that Arrow can take, as a table. The index of a data frame is a column if it has a name.
+
+    Raises `UsageError` for columns that are unknown, missing or there twice, and what Arrow makes none of.
+    """
+    try:
+        table = pa.table(given)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError(f"messages are no table: {error}") from error
+    table = table.drop_columns([name for name in table.column_names if name.startswith(_NO_NAME)])
+    _check_columns(table)
+    return table
+
+
+def _check_columns(table: pa.Table) -> None:
     known = {*_TYPES, "keys", "properties"}
     unknown = [name for name in table.column_names if name not in known]
     if unknown:
@@ -312,9 +327,11 @@ def _cast(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     """Values of a column as those of a type. Raises `UsageError`."""
     if column.type == kind:
         return column
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     try:
+        if pa.types.is_dictionary(
+            column.type
+        ):  # first the values: what views lie behind, Arrow cannot decode
+            return column.dictionary.cast(kind).take(column.indices)
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UsageError(f"column {name}: {error}") from error

@@ -174,9 +174,9 @@ class Writer:
         """See `MessageStore.put_many`."""
         began = perf_counter_ns()
         if hasattr(messages, "__arrow_c_stream__"):
-            import pyarrow as pa
+            from rmqtool.messagestore.columns import columns_of
 
-            return self._put_table(pa.table(messages), began)
+            return self._put_table(columns_of(messages), began)
         return self._put_list(_listed(messages), began)
 
     def _put_list(self, given: list[Message], began: int) -> list[Ack]:
@@ -235,13 +235,11 @@ class Writer:
             AT_ONCE,
             answer_of,
             batch_of,
-            check_columns,
             messages_of,
             singly,
             table_of,
         )
 
-        check_columns(table)
         parts = table.to_batches(AT_ONCE)
         if any(singly(part, further=self._maker.further.on) for part in parts):
             acks = [self._put_list(messages_of(part), began) for part in parts]

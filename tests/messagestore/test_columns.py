@@ -266,6 +266,44 @@ def test_properties_may_be_of_bytes(tmp_path: Path, settings: dict[str, Any]) ->
             store.put_many(table(b"\xff"))
 
 
+@pytest.mark.parametrize("view", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("repeated", [False, True])
+def test_text_may_be_views(tmp_path: Path, view: pa.DataType, repeated: bool) -> None:
+    """As those of polars are; its categories are a dictionary of views, which Arrow does not decode."""
+
+    def column(*texts: str) -> pa.Array:
+        given = pa.array(texts).cast(view)
+        return pa.DictionaryArray.from_arrays(range(len(texts)), given) if repeated else given
+
+    table = {
+        "topic": column("T", "U"),
+        "body": column("x", ""),
+        "tags": column("a", "b"),
+        "keys": column("k", "l"),
+    }
+    with open_small(tmp_path / "store") as store:
+        answer = store.put_many(pa.table(table))
+        assert answer["topic"].to_pylist() == ["T", "U"]
+        found = [store.message_at(at) for at in answer["physical_offset"].to_pylist()]
+        assert [(one.topic, one.body, one.tags, one.keys) for one in found if one is not None] == [
+            ("T", b"x", "a", ["k"]),
+            ("U", b"", "b", ["l"]),
+        ]
+
+
+def test_the_index_of_a_frame_is_no_column(tmp_path: Path) -> None:
+    """Under this name pandas hands over an index that has none."""
+    table = pa.table({"topic": ["T"], "body": [b""], "__index_level_0__": [7]})
+    with open_small(tmp_path / "store") as store:
+        assert store.put_many(table)["status"].to_pylist() == ["PUT_OK"]
+
+
+def test_what_arrow_makes_no_table_of(tmp_path: Path) -> None:
+    """As a column of a frame is."""
+    with open_small(tmp_path / "store") as store, pytest.raises(UsageError, match="messages are no table"):
+        store.put_many(pa.chunked_array([["T"]]))
+
+
 def test_what_arrow_makes_a_table_of(tmp_path: Path) -> None:
     batch = pa.record_batch({"topic": ["T"], "body": [b"x"], "queue_id": [0]})
     with open_small(tmp_path / "store") as store:
