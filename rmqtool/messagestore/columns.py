@@ -79,6 +79,7 @@ _STATUS = {
     Refused.ILLEGAL: PutStatus.MESSAGE_ILLEGAL,
     Refused.PROPERTIES_SIZE: PutStatus.PROPERTIES_SIZE_EXCEEDED,
 }
+_REFUSED = {status: why for why, status in _STATUS.items()}
 _INT = 1 << 31
 _NOTHING = type(None)
 _TEXTS = frozenset({str, _NOTHING})
@@ -177,6 +178,8 @@ def batch_of(
         raise UsageError("a column has values outside of its bytes")
     codes, queue_ids, kept = found.codes, found.queue_ids, np.arange(count)
     if odd:
+        for number in np.flatnonzero(refused == Refused.PROPERTIES_SIZE).tolist():
+            refused[number] = _too_long(messages_of(part.slice(number, 1))[0], maker)
         kept = np.flatnonzero(refused == Refused.NOTHING)
         rows, codes, queue_ids = rows[kept], codes[kept], queue_ids[kept]
     span = int(queue_ids.max(initial=0)) + 1
@@ -193,6 +196,15 @@ def batch_of(
         uniq_keys,
         found.column,
     )
+
+
+def _too_long(message: Message, maker: RecordMaker) -> Refused:
+    """As what a message is refused whose properties have too many bytes."""
+    try:
+        status = maker.status_of_long(maker.properties(message)[0])
+    except IllegalMessageError as error:
+        status = error.status
+    return _REFUSED[status]
 
 
 def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.RecordBatch:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from formats.consumequeue import is_ext_address
+from formats.java import java_hash
 from rmqtool.broker.get_message import GetMessageStatus, Pull, ServedQueue, pull
 from rmqtool.broker.offset_by_time import broker_offset
 from rmqtool.errors import StoreIOError, UsageError
@@ -189,8 +191,15 @@ class Reader(ABC):
 
     def _passes(self, wanted: Subscription) -> Passes:
         if wanted.type is FilterType.TAG:
-            return lambda code, _offset, _size: wanted.passes_unit(code)
+            return lambda code, offset, size: wanted.passes_unit(
+                self._tags_code(offset, size) if is_ext_address(code) else code
+            )
         return lambda _code, offset, size: self._matches(wanted, offset, size)
+
+    def _tags_code(self, offset: int, size: int) -> int | None:
+        """What the extension unit of a record says, by its tags; None as in `_matches`."""
+        raw = self._log.copy(offset, size)
+        return None if len(raw) < size else java_hash(StoredMessage(raw).tags or "")
 
     def _matches(self, wanted: Subscription, offset: int, size: int) -> bool:
         """`ExpressionMessageFilter#isMatchedByCommitLog`; what is not there is for the pull to find out."""

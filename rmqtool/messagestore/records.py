@@ -28,7 +28,7 @@ from formats.commitlog import (
     magic_of,
 )
 from formats.crc_trailer import reserve
-from formats.java import java_parse_int, java_utf8_encode, utf16_length
+from formats.java import java_parse_int, java_utf8_decode, java_utf8_encode, utf16_length
 from formats.message_id import UniqueClientId
 from formats.properties import (
     DELAY,
@@ -317,7 +317,7 @@ class RecordMaker:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {len(messages)} messages")
         parts = [(_bytes_of(one.body), one.flag, *self.properties(one)) for one in messages]
         for _, flag, raw, _, _ in parts:
-            self._refuse_size(len(raw), flag)
+            self._refuse_size(raw, flag)
         body = encode_batch((body, raw, flag) for body, flag, raw, _, _ in parts)
         uniq_key = self.uniq_keys.next_key()
         properties = f"{UNIQ_KEY}\x01{uniq_key}\x02{INNER_NUM}\x01{len(messages)}\x02".encode()
@@ -338,9 +338,16 @@ class RecordMaker:
             given = [f"{name}={known[name]!r}" for name in (DELAY, INNER_NUM, INNER_BASE) if name in known]
             raise _illegal(f"not a number: {', '.join(given)}")
 
-    def _refuse_size(self, properties: int, flag: int) -> None:
-        if properties > MAX_PROPERTIES_LENGTH:
-            raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, f"{properties} bytes of properties")
+    def status_of_long(self, properties: bytes) -> PutStatus:
+        """Why properties are too long: 4.9.x counts characters first (`DefaultMessageStore#checkMessage`)."""
+        if self._of_5 or utf16_length(java_utf8_decode(properties)[0]) <= MAX_PROPERTIES_LENGTH:
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED
+        return PutStatus.MESSAGE_ILLEGAL
+
+    def _refuse_size(self, properties: bytes, flag: int) -> None:
+        if len(properties) > MAX_PROPERTIES_LENGTH:
+            status = self.status_of_long(properties)
+            raise IllegalMessageError(status, f"{len(properties)} bytes of properties")
         if not is_integer(flag):
             raise _illegal(f"the flag is {type(flag).__name__} and not an integer")
         if not -_INT <= flag < _INT:
@@ -403,7 +410,7 @@ class RecordMaker:
         if self.trailer:
             raw = reserve(raw)
         length = len(raw)
-        self._refuse_size(length, message.flag)
+        self._refuse_size(raw, message.flag)
         if len(body) > self.most_body:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a body of {len(body)} bytes")
         if message.born_timestamp is not None:

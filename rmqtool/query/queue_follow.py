@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from formats.consumequeue import is_ext_address
 from rmqtool.broker.get_message import pull
 from rmqtool.broker.log_view import LogView
 from rmqtool.broker.queue_view import QueueView
@@ -142,11 +143,11 @@ class QueueFollow:
             yield batch, slots
 
     def _passes(self) -> Passes | None:
-        """What a broker asks of a unit; of SQL92 the record is asked afterwards."""
+        """What a broker asks of a unit; of SQL92, and behind an extension, the record is asked afterwards."""
         wanted = self.subscription
         if wanted is None or wanted.type is not FilterType.TAG:
             return None
-        return lambda code, _offset, _size: wanted.passes_unit(code)
+        return lambda code, _offset, _size: is_ext_address(code) or wanted.passes_unit(code)
 
 
 @dataclass

@@ -158,6 +158,16 @@ def test_an_odd_message_is_answered_as_by_itself(tmp_path: Path, odd: Message) -
             assert answer["status"].to_pylist() == [alone.status]
 
 
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("text", ["v" * 40_000, "é" * 20_000, "v\x02" * 20_000])
+def test_long_properties_are_answered_as_by_themselves(tmp_path: Path, release: str, text: str) -> None:
+    with open_small(tmp_path / "store", release, mappedFileSizeCommitLog=1 << 20) as store:
+        alone = store.put(Message("T", b"", tags=text))
+        answer = store.put_many(pa.table({"topic": ["T", "T"], "body": [b"", b""], "tags": [text, "a"]}))
+        assert answer["status"].to_pylist() == [alone.status, "PUT_OK"]
+        assert alone.status is not PutStatus.PUT_OK
+
+
 def test_a_born_time_in_front_of_1970_stays(tmp_path: Path) -> None:
     """Columns say with a time below 0 that it is that of the append."""
     born = [-1, None, -(1 << 63), 5]

@@ -140,6 +140,8 @@ def test_queues_are_taken_in_turn_and_topics_made(tmp_path: Path) -> None:
         ("5.3.3", Message("T", bytes(101)), PutStatus.MESSAGE_ILLEGAL),
         ("5.3.3", Message("T", bytes(100)), PutStatus.PUT_OK),
         ("5.3.3", Message("T", b"", properties={"a": "v" * 40_000}), PutStatus.PROPERTIES_SIZE_EXCEEDED),
+        ("4.9.8", Message("T", b"", properties={"a": "v" * 40_000}), PutStatus.MESSAGE_ILLEGAL),
+        ("4.9.8", Message("T", b"", properties={"a": "é" * 20_000}), PutStatus.PROPERTIES_SIZE_EXCEEDED),
         ("5.3.3", Message("T", b"", properties={"KEYS": "v"}), PutStatus.MESSAGE_ILLEGAL),
         ("5.3.3", Message("T", b"", tags="a\x02b"), PutStatus.MESSAGE_ILLEGAL),
         ("5.3.3", Message("T", None), PutStatus.MESSAGE_ILLEGAL),  # type: ignore[arg-type]
@@ -939,3 +941,17 @@ def test_a_segment_in_use_is_not_taken_for_one_that_was_made_ahead(tmp_path: Pat
         time.sleep(0.001)
     log.close()
     assert [one.exists() for one in segments] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_tags_behind_an_extension(tmp_path: Path, release: str) -> None:
+    """The unit has an address in place of the hash (`ConsumeQueue#putMessagePositionInfoWrapper`)."""
+    with open_small(tmp_path / "store", release, enableConsumeQueueExt=True) as store:
+        for tags in ("TagA", None, "TagB", "Aa", "BB"):
+            store.put(Message("T", b"", queue_id=0, tags=tags))
+        for exact in (True, False):
+            found = store.get("T", 0, 0, tags="TagA || TagB", exact=exact)
+            assert [one.queue_offset for one in found.messages] == [0, 2]
+        assert store.get("T", 0, 0, tags="TagC").status is GetMessageStatus.NO_MATCHED_MESSAGE
+        found = store.get("T", 0, 0, tags="Aa", exact=False)  # and what has the same hash
+        assert [one.tags for one in found.messages] == ["Aa", "BB"]

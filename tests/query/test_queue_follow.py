@@ -13,6 +13,7 @@ from rmqtool.broker.get_message import Delivered
 from rmqtool.broker.traits import traits_of
 from rmqtool.query.missing_runs import MOST_RUNS, MissingRuns
 from rmqtool.query.queue_follow import QueueFollow
+from rmqtool.query.subscription import Subscription
 from rmqtool.store.layout import Store
 from tests.disks import replace
 from tests.messagestore.helpers import open_small
@@ -102,3 +103,13 @@ def test_a_file_that_takes_the_name_of_the_one_that_is_open(tmp_path: Path) -> N
     slots += [slot for found in batches if found is not None for slot in found[1]]
     replacing.join()
     assert slots == list(range(8))
+
+
+def test_tags_behind_an_extension(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root, enableConsumeQueueExt=True) as store:
+        store.put_many([Message("T", b"", queue_id=0, tags="AB"[number % 2]) for number in range(50)])
+    wanted = Subscription.of("B")
+    following = QueueFollow(Store.open(root), "T", 0, 0, traits_of("5.3.3"), 25, subscription=wanted)
+    found = following.batches(["tags"])
+    assert [slot for one in found if one is not None for slot in one[1]] == list(range(1, 50, 2))
