@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jpype import JClass, JException, JProxy  # type: ignore[import-untyped]
 
-from tests.interop import driver_read
+from tests.interop import driver_read, driver_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ class Store:
     """One `DefaultMessageStore` of ``release``."""
 
     def __init__(self, release: str) -> None:
+        self.release = release
         self.v5 = release.startswith("5.")
         inner = "common.message" if self.v5 else "store"
         self.message_class = JClass(f"org.apache.rocketmq.{inner}.MessageExtBrokerInner")
@@ -55,6 +57,7 @@ class Store:
             "get",
             "serve",
             "follow",
+            "work",
         )
         return {name: getattr(self, name) for name in names}
 
@@ -218,6 +221,22 @@ class Store:
     def serve(self, topic: str, queue_id: int, wanted: list[list[Any]]) -> list[list[Any]]:
         """What of a queue getMessage does not deliver, of what it should: `driver_read.served`."""
         return driver_read.served(self.java, topic, queue_id, wanted)
+
+    def work(self, jobs: list[dict[str, Any]]) -> list[list[Any]]:
+        """Steps on stores of their own, `driver_work.work`; all are shut down at once: it takes seconds."""
+        stores = [Store(self.release) for _ in jobs]
+        with ThreadPoolExecutor(len(jobs)) as threads:
+            try:
+                return [store._job(**job) for store, job in zip(stores, jobs, strict=True)]
+            finally:
+                for store in stores:
+                    if store.java is not None:
+                        threads.submit(store.close)
+
+    def _job(self, root: str, settings: dict[str, object], steps: list[list[Any]]) -> list[Any]:
+        if not self.open(root, start=True, settings=settings)["loaded"]:
+            raise RuntimeError(f"{root} is not loaded")
+        return driver_work.work(self.java, self.v5, self.message, self.drain, steps)
 
     def follow(self, address: str) -> None:
         """A slave (brokerRole) follows the master at `host:port`."""
