@@ -148,24 +148,48 @@ def by_units(
 def in_skipping(store: Store, order: Order) -> Ahead:
     """By how much records of queues that skip queue offsets state more than the places of their entries.
 
-    Those stay: a broker appends an entry behind the last one, whatever the record states.
+    Those stay: a broker appends an entry behind the last one, whatever the record states. So places are known
+    of entries that are missing, too.
     """
     found = Ahead()
+    skipping = {key: order.chosen[key] for key in sorted(order.skipping)}
+    reported: dict[QueueKey, list[int | None]] = {key: [None] * len(runs) for key, runs in skipping.items()}
     files = OpenFiles(Access("pread"))
     try:
-        for key, queue in queues_there(store, files) if order.skipping else ():
-            runs = order.chosen[key] if key in order.skipping and not queue.batch else []
-            known = [
-                (run.start, by)
-                for run, by in zip(runs, _stated_ahead(queue, runs), strict=True)
-                if by is not None
-            ]
-            if known:
-                starts, ahead = zip(*known, strict=True)
-                found.by_queue[key] = [*starts], [*ahead]
+        for key, queue in queues_there(store, files) if skipping else ():
+            if queue.batch:
+                reported.pop(key, None)
+            elif key in reported:
+                reported[key] = _stated_ahead(queue, skipping[key])
     finally:
         files.close()
+    for key, known in reported.items():
+        runs = skipping[key]
+        found.by_queue[key] = [run.start for run in runs], _appended(runs, known, order.holes)
     return found
+
+
+def _appended(runs: Sequence[Run], reported: Sequence[int | None], holes: Room) -> list[int]:
+    """By how much each run states more, where entries of runs that have none followed each other.
+
+    Where no run has one, the first lies where it states. What holes have room for may have had entries.
+    """
+    steps = [max(b.first - a.last - 1 - holes.between(a.end, b.start), 0) for a, b in pairwise(runs)]
+    known = next((number for number, by in enumerate(reported) if by is not None), 0)
+    ahead = [by or 0 for by in reported]
+    for number in range(known - 1, -1, -1):
+        ahead[number] = max(ahead[number + 1] - steps[number], 0)
+    for number in range(known + 1, len(runs)):
+        if reported[number] is None:
+            ahead[number] = ahead[number - 1] + steps[number - 1]
+    return ahead
+
+
+def blanks_between(ahead: Ahead, key: QueueKey, runs: Sequence[Run]) -> int | None:
+    """How many places between the entries of runs no run has; None where entries cannot lie so."""
+    placed = [_moved(run, -ahead.at(key, run.start)) for run in runs]
+    between = [b.first - a.last - 1 for a, b in pairwise(placed)]
+    return sum(between) if placed[0].first >= 0 and min(between, default=0) >= 0 else None
 
 
 def _between(runs: Sequence[Run], uncounted: Sequence[tuple[int, int]]) -> list[list[int]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rmqtool.check.ranges import Ranges
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped, open_unplaced
-from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
+from rmqtool.repair.keep.counted import Ahead, blanks_between, by_units, in_skipping
 from rmqtool.repair.keep.donor import Donor, Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit, misplaced_header
@@ -110,9 +110,12 @@ class RepairedLog:
 
     @property
     def left(self) -> frozenset[QueueKey]:
-        """Queues that stay as they are. One that only skips does not, if its units are found by search."""
-        by_search = (key for key in self.skipping if key[0] in self.survey.batches)
-        return frozenset((*self.twice, *self.crowded)).difference(by_search)
+        """Queues that stay as they are. One that only skips does not, where it is known where its units lie.
+
+        Units of a batch queue are found by search.
+        """
+        known = (key for key in self.skipping if key[0] in self.survey.batches or key in self.ahead.by_queue)
+        return frozenset((*self.twice, *self.crowded)).difference(known)
 
     @property
     def written(self) -> Ranges:
@@ -154,7 +157,7 @@ class RepairedLog:
 class _Decided:
     """Frames of all holes, those of further queues' units by hole, where the log ends, and layouts by hole.
 
-    without: positions that no hole has room for.
+    without: positions that no hole has room for. skipping: where entries of queues that skip offsets lie.
     """
 
     claims: Claims
@@ -162,6 +165,7 @@ class _Decided:
     end: int
     layouts: list[list[HoleLayout]]
     without: list[Missing]
+    skipping: Ahead
 
     @property
     def unexplained(self) -> list[Missing]:
@@ -245,6 +249,7 @@ class LogRepair:
                 one for filled in made.repaired if filled.filled is not None for one in filled.filled.without
             ]
             _leave_blank(made, multi_dispatch.without())
+            _place_skipping(made, order, decided.skipping)
             ahead.set_unproven(multi_dispatch.proven)
             made.dropped = [*unlisted.gone.items(), *multi_dispatch.dropped.items()]
         made.repaired += _torn(survey, made)
@@ -279,7 +284,7 @@ class LogRepair:
         claims = SlotAssigner(survey, order, known).claims(headers, units, places, misplaced)
         end = self._end(survey, claims, solid)
         layouts, without = _allocated(survey, claims, end)
-        return _Decided(claims, further, end, layouts, without)
+        return _Decided(claims, further, end, layouts, without, skipping)
 
     def _ahead(self, survey: Survey, unlisted: Unlisted | None = None) -> Ahead:
         room, rule = Room(survey.holes, ()), self.rules.multi_dispatch
@@ -489,6 +494,20 @@ def _leave_blank(made: RepairedLog, light: Counter[QueueKey]) -> None:
             made.crowded.append(key)
         else:
             made.blanks[key] = count
+
+
+def _place_skipping(made: RepairedLog, order: Order, skipping: Ahead) -> None:
+    """Entries of queues that skip queue offsets are built, too, where they lie or lay.
+
+    Blank ones between them are no more than records that the log has room for.
+    """
+    room = sum(placed.size for placed in made.segments) // SMALLEST_RECORD
+    for key in sorted(order.skipping & skipping.by_queue.keys()):
+        blanks = blanks_between(skipping, key, order.chosen[key])
+        if blanks is not None and blanks <= room:
+            made.ahead.by_queue[key] = skipping.by_queue[key]
+            made.blanks.update({key: blanks} if blanks else {})
+            room -= blanks
 
 
 def _solid_end(survey: Survey) -> int:

@@ -42,10 +42,12 @@ class Order:
     skip more than the log has room for. missing: positions that no record has, between chosen runs of the
     others. undecided: two records with one queue offset, the one that counts and the other, where as much
     speaks for the one as for the other. lonely: records alone in their queue, without a unit there, that
-    stay as long as the holes of the log explain what other queues miss.
+    stay as long as the holes of the log explain what other queues miss. holes: room in these; room: also in
+    what may be no record of its queue.
     """
 
     room: Room
+    holes: Room
 
     chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
     outliers: list[Run] = field(default_factory=list)
@@ -136,7 +138,7 @@ class _Ordering:
             if is_short(part, batch=self._is_batch(key))
         ]
         self._holes = Room(survey.holes, ())
-        self._order = Order(Room(survey.holes, loose + self._singletons))
+        self._order = Order(Room(survey.holes, loose + self._singletons), self._holes)
 
     def run(self) -> Order:
         """All steps: first each queue for itself, then with its units, then queues against each other."""

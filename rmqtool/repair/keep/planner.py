@@ -260,7 +260,8 @@ def _notes(log: RepairedLog) -> list[str]:
     why = "were reused", "are skipped that no hole has room for"
     kept = "the queue stays as it is", "its messages keep theirs"
     notes = [
-        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.skipping]}, {kept[key not in log.left]}"
+        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.skipping]}, "
+        f"{'its entries keep their places' if key in log.ahead.by_queue else kept[key not in log.left]}"
         for key in log.twice
     ]
     unplaced: dict[bool, list[int]] = {True: [], False: []}

@@ -26,9 +26,12 @@ from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import moved_files, store_with
 from rmqtool.repair.prove.started import (
     NOBODY,
+    TWICE,
     Begun,
+    Costs,
     begin,
     costs_of,
+    given_twice,
     harm_of,
     lost_by,
     start_of,
@@ -46,7 +49,7 @@ from rmqtool.store.names import escape_name
 from rmqtool.store.releases import LAST_4, RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Mapping
 
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Planned
@@ -57,7 +60,6 @@ if TYPE_CHECKING:
 _OTHERS = LAST_4, RELEASES[-1]
 """a plan for which nobody named a release is held against the last one of each line"""
 _OTHER_QUEUES = "DR-BATCH-AS-PLAIN"
-_TWICE = "DR-OFFSETS-TWICE"
 _DISPATCHED = "abort", "checkpoint"
 """files that tell a start which records have their entries"""
 _QUEUES = tuple(f"{kind}/" for kind in QUEUE_KINDS)
@@ -108,7 +110,7 @@ def _of_keep(
     comparison = Comparison(store, after, planned.edits, kernels, access)
     with counted.stage(size):
         moved = moved_files(store, planned.edits)
-        errors = errors_of(after, counted.reading, kernels, comparison.see, moved)
+        errors = errors_of(after, counted.reading, kernels, comparison.see, moved, planned.skipping)
     comparison.close()
     for one in Evidence(store, after, comparison.changed, kernels, access).intact():
         yield (
@@ -118,13 +120,14 @@ def _of_keep(
     if comparison.more:
         yield f"{comparison.more} further whole records would be lost or moved"
     remains += lacking_beside(store, after, planned.edits, kernels, access)
-    light = list(changed_light_files(store, after, planned.edits))
-    if errors.listed or light:
+    light = list(changed_light_files(store, after, planned.edits, planned.skipping))
+    if errors.listed or errors.appended or light:
         size = bytes_to_verify(store)
         counted.announce(size)
         with counted.stage(size):
-            before = errors_of(store, counted.reading, kernels)
+            before = errors_of(store, counted.reading, kernels, skipping=planned.skipping)
         yield from (words for _, words in errors.beyond(before))
+        remains += (words for about, words in errors.appended.items() if about not in before.appended)
         order = LightOrder(store, after, access, comparison.last, kernels)
         yield from (
             f"{file.display_path}: entries that lead to messages would move"
@@ -172,7 +175,7 @@ def _harm_of_another(
     releases.append(release)
     known = harm_of(before)
     harmed = {about[1:] for about in known if len(about) > 2 and about[1] is not None}
-    known |= _of_skipping(store, release, planned, counted, found.harm.items() - known.items())
+    known |= _of_skipping(store, release, planned, counted, found, known)
     yield from (
         f"{release}: {words}"
         for about, words in found.harm.items()
@@ -208,7 +211,7 @@ def _harm(
     if (refusal := found.outcome.refusal) is not None:
         known.pop((refusal.code, refusal.path), None)  # a result that nobody can start is none
     known.update(timer_harm_of(found.outcome, _taking_away(store, planned)))
-    known |= _of_skipping(store, release, planned, counted, harm.items() - known.items())
+    known |= _of_skipping(store, release, planned, counted, found, known)
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"
@@ -217,23 +220,27 @@ def _harm(
 
 
 def _of_skipping(
-    store: Store, release: str, planned: Planned, counted: Counted, harm: Collection[tuple[About, str]]
+    store: Store, release: str, planned: Planned, counted: Counted, found: Costs, known: Mapping[About, str]
 ) -> dict[About, str]:
     """Of new harm the queue offsets that queues give out again, for their records skip some.
 
     A start that refuses the store, or ends its log in front of what they skip, does not come to that. One
-    that finds these queues as they are, the repaired log, and what was dispatched of it, does.
+    that finds these queues as they are, the repaired log, and what was dispatched of it, does, and gives out
+    as many of them or more.
     """
     about_them = {
-        about: words for about, words in harm if about[0] == _TWICE and about[1:] in planned.skipping
+        about: words
+        for about, words in found.harm.items() - known.items()
+        if about[0] == TWICE and about[1:] in planned.skipping
     }
-    keys = [key for key in planned.skipping if (_TWICE, *key) in about_them]
+    keys = [key for key in planned.skipping if (TWICE, *key) in about_them]
     if not keys:
         return {}
     places = *(f"{place}/" for key in keys for place in _directories(*key)), *_DISPATCHED
     rest = [one for one in planned.edits if not one.change.path.startswith(places)]
-    same = harm_of(whole_start(store_with(store, rest), release, settings_of(store), counted))
-    return {about: words for about, words in about_them.items() if same.get(about) == words}
+    before = whole_start(store_with(store, rest), release, settings_of(store), counted)
+    was, now = given_twice(before), given_twice(found.outcome)
+    return {about: words for about, words in about_them.items() if now[about[1:]] <= was[about[1:]]}
 
 
 def _taking_away(store: Store, planned: Planned) -> set[str]:

@@ -27,7 +27,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -46,9 +46,11 @@ _WITHOUT_ENTRY = (1, 3)
 
 
 def changed_light_files(
-    store: Store, after: Store, edits: Iterable[Edit]
+    store: Store, after: Store, edits: Iterable[Edit], skipping: Collection[tuple[str, int]] = ()
 ) -> Iterator[tuple[StoreFile, StoreFile | None]]:
     """Files of light queues that a plan changes, as they are and as they would be.
+
+    skipping: further queues whose records state more than the places of their entries.
 
     A broker begins files at multiples of their size, so one under another name is held against the file of
     that size in which its name lies: its entries count from there.
@@ -56,8 +58,9 @@ def changed_light_files(
     size = store.sizes[FileKind.CONSUMEQUEUE].value
     for path in dict.fromkeys(edit.change.path for edit in edits):
         file = store.file(path)
-        light = file is not None and (file.topic or "").startswith(LMQ_PREFIX)
-        if file is not None and light and file.kind is FileKind.CONSUMEQUEUE and file.regular:
+        if file is None or file.kind is not FileKind.CONSUMEQUEUE or not file.regular:
+            continue
+        if (file.topic or "").startswith(LMQ_PREFIX) or (file.topic, file.queue_id) in skipping:
             now, base = after.file(path), file.base_offset
             if now is None and base is not None and size and base % size:
                 now = after.file(f"{path.rpartition('/')[0]}/{file_name(base - base % size)}")

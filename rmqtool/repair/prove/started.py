@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     About = tuple[object, ...]
 
 NOBODY = LockState(False, None, "this is not a start")
+TWICE = "DR-OFFSETS-TWICE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,15 @@ def harm_of(outcome: Outcome) -> dict[About, str]:
         one = outcome.refusal
         found[one.code, one.path] = f"{one.path or '.'}: a broker refuses to start: {one.message}"
     return found | _in_words(outcome.consequences)
+
+
+def given_twice(outcome: Outcome) -> Counter[About]:
+    """How many queue offsets of messages each queue gives out again, by topic and number."""
+    found: Counter[About] = Counter()
+    for one in outcome.consequences:
+        if one.code == TWICE:
+            found[one.facts["topic"], one.facts["queue_id"]] = int(str(one.facts["count"]))
+    return found
 
 
 def timer_harm_of(outcome: Outcome, changed: Collection[str]) -> dict[About, str]:

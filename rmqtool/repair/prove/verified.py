@@ -14,7 +14,7 @@ from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -40,16 +40,27 @@ class Errors:
     damaged: bytes of queues, by directory, that are not as brokers write them. Units of a light queue in
     front of the place that their records state are: 5.x gives such offsets to records without a unit
     (`LmqDispatch#updateLmqOffsets`). moved: as `moved_files`, whose errors are those of the source's file.
+    skipping: queues whose records skip queue offsets; units of theirs that lie so are in `appended`.
     """
 
     moved: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    skipping: Collection[tuple[str, int]] = ()
     listed: dict[tuple[object, ...], tuple[str | None, str]] = field(default_factory=dict)
     by_code: dict[str, int] = field(default_factory=dict)
+    appended: dict[tuple[object, ...], str] = field(default_factory=dict)
     damaged: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def add(self, one: Finding) -> None:
         """Takes one finding of any severity."""
-        if one.severity is Severity.NOTE or _counted(one):
+        in_front = _lies_in_front(one)
+        if one.severity is Severity.NOTE or (in_front and (one.topic or "").startswith(LMQ_PREFIX)):
+            return
+        path, by = self.moved.get(one.path or "", (one.path, 0))
+        offset = None if one.physical_offset is None else one.physical_offset - by
+        about = one.code, path, one.position, offset, one.part, one.queue_id
+        words = f"{one.path or '.'}: {one.message} ({one.code})"
+        if in_front and (one.topic, one.queue_id) in self.skipping:
+            self.appended[about] = words
             return
         directory, _, name = (one.path or "").rpartition("/")
         if name.isdecimal():  # what was found may go on in the next file
@@ -59,10 +70,7 @@ class Errors:
             return
         self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
         if len(self.listed) < _MOST:
-            path, by = self.moved.get(one.path or "", (one.path, 0))
-            offset = None if one.physical_offset is None else one.physical_offset - by
-            about = one.code, path, one.position, offset, one.part, one.queue_id
-            self.listed[about] = one.path, f"{one.path or '.'}: {one.message} ({one.code})"
+            self.listed[about] = one.path, words
 
     def has_damage_in(self, file: StoreFile) -> bool:
         """Whether something was found in a queue file."""
@@ -81,9 +89,10 @@ class Errors:
         ]
 
 
-def _counted(one: Finding) -> bool:
-    light = one.code == "CQ-SHIFT" and one.topic is not None and one.topic.startswith(LMQ_PREFIX)
-    return light and isinstance(one.found, int) and isinstance(one.expected, int) and one.found < one.expected
+def _lies_in_front(one: Finding) -> bool:
+    """Whether units lie in front of the places that their records state."""
+    there = isinstance(one.found, int) and isinstance(one.expected, int)
+    return there and one.code == "CQ-SHIFT" and one.found < one.expected
 
 
 def errors_of(
@@ -92,9 +101,10 @@ def errors_of(
     kernels: Kernels,
     see: See | None = None,
     moved: Mapping[str, tuple[str, int]] | None = None,
+    skipping: Collection[tuple[str, int]] = (),
 ) -> Errors:
     """All that `verify` finds wrong in a store at rest. see: called with each record of its log, in order."""
-    found = Errors(moved or {})
+    found = Errors(moved or {}, skipping)
     for one in findings_of(store, reading, kernels, see):
         found.add(one)
     return found

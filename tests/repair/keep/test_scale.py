@@ -74,7 +74,7 @@ def test_a_place_without_room_keeps_a_blank_unit(tmp_path: Path, with_queue: boo
     again = kept(target, RELEASE, many.settings)
     assert again.changes == ()
     assert again.notes == (
-        "queue T000000/0: queue offsets are skipped that no hole has room for, the queue stays as it is",
+        "queue T000000/0: queue offsets are skipped that no hole has room for, its entries keep their places",
     )
 
 

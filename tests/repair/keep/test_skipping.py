@@ -150,17 +150,36 @@ def test_few_records_in_front_of_what_a_queue_skips(in_front: int, tmp_path: Pat
     holds(store, tmp_path / "out")
 
 
-def test_records_without_entries_are_no_harm_of_a_queue_that_skips(tmp_path: Path) -> None:
-    """A start on the store as it is would dispatch them, one on the result would not."""
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("head", [0, 1])
+@pytest.mark.parametrize(
+    ("first", "end"), [(0, 40), (0, 10), (0, 25), (18, 23), (25, 30), (19, 40), (35, 40)]
+)
+def test_lost_entries_come_back_where_a_broker_appended_them(
+    first: int, end: int, head: int, killed: bool, tmp_path: Path
+) -> None:
+    """640890: they were left out, so that a start gave out more queue offsets again and the plan was refused.
+
+    head: segments that have expired.
+    """
     store = skipping(tmp_path / "store", others=1)
-    lose(store, 10, 11)
-    for one in store.of("Orders")[-5:]:
+    segments = sorted({store.segment(one.offset)[0] for one in store.stored})
+    for path in segments[:head]:
+        store.remove(path)
+    begin = int(segments[head].rpartition("/")[2])
+    was = {place: one for place, one in places(store.root).items() if one[0] >= begin}
+    for one in store.of("Orders")[first:end]:
         store.patch(*one.unit, bytes(20))  # type: ignore[misc]
-    store.add("commitlog/..data", b"foreign")
-    store.add("abort", b"")
-    _, reported = recover(store.root, tmp_path / "out")
-    assert any("DR-OFFSETS-TWICE" in one for one in reported["summary"]["checked"]["problems"])
-    assert not (tmp_path / "out").exists()
+    if killed:
+        store.add("abort", b"")
+    code, reported = recover(store.root, tmp_path / "out")
+    assert reported["summary"]["checked"]["proven"], reported["summary"]["checked"]["problems"]
+    assert code == 1
+    assert was.items() <= places(tmp_path / "out").items()
+    left = reported["summary"]["checked"]["remains"]
+    assert any("queue offsets from 40 on, though messages in the log have 3 of them" in one for one in left)
+    again = json.loads(rmq("recover", tmp_path / "out", "--json").stdout)
+    assert again["rows"] == []
 
 
 @pytest.mark.parametrize(

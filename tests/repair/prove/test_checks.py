@@ -460,3 +460,33 @@ def test_a_blank_unit_is_no_harm_where_no_record_has_its_queue_offset(tmp_path: 
         seen = start_of(store, "5.3.3", settings, replace(ReadOptions(), given=kernels_python), whole=whole)
         assert bool(harm_of(seen)) is not whole
     assert check_keep(store, planned, ReadOptions()).problems == ()
+
+
+def test_entries_of_a_queue_that_skips_queue_offsets_stay(tmp_path: Path) -> None:
+    """One that starts give out again beside those that the records skip is the plan's."""
+    made, key = HandmadeStore(), ("Orders", 0)
+    for number in range(15):
+        made.log.queue_offsets[key] += 3 * (number == 8)
+        made.put("Orders", b"body %d" % number)
+    made.put("Late", b"body")
+    made.write(tmp_path / "store")
+    made.add("commitlog/..data", b"no broker starts")
+    store = Store.open(made.root)
+    stray = Edit(Change(action=Action.REMOVE, path="commitlog/..data", why="test", message="-"))
+    units = [made.read(*one.unit, 20) for one in made.of("Orders")]  # type: ignore[misc, call-arg]
+    path, position = made.of("Orders")[8].unit or ("", 0)
+    found = {}
+    for name, now in (
+        ("cut", [*units[8:12], bytes(60)]),
+        ("moved", [PRE_BLANK * 3, *units[8:15]]),
+        ("same", units[8:]),
+    ):
+        edits = [stray, write(path, position, b"".join(now))]
+        planned = replace(plan(store, edits), skipping=frozenset({key}))
+        checked = check_keep(store, planned, ReadOptions.of(store))
+        found[name] = [*checked.problems]
+    moved = f"{path}: entries that lead to messages would move"
+    assert found["same"] == []
+    assert moved in found["cut"]
+    assert moved in found["moved"]
+    assert any("from 12 on, though messages in the log have 6 of them" in one for one in found["cut"])
