@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from formats.commitlog import MESSAGE_MAGIC_CODE, overhead
+from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, Blank, overhead
 from formats.consumequeue import EXT_MIN_SIZE, BatchUnit, Unit
 from formats.dledger import ENTRY_HEAD_SIZE, IndexUnit
 from formats.primitives import sizeof
 from formats.timer import TIMER_UNIT_SIZE
+from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_geometry import IndexGeometry, Source, index_geometry, try_geometry
 from rmqtool.store.index_solver import solve_index
 from rmqtool.store.kinds import FileKind
@@ -59,6 +61,9 @@ _SMALLEST = {
 }
 """Bytes of the smallest entry in the other kinds; a shorter file is what is left of one."""
 
+_LARGEST_BLANK = 1 << 23
+"""bytes that a blank may take: what the largest record of a broker did not fit into (`maxMessageSize`)"""
+
 _DEFAULTS = {
     FileKind.COMMITLOG: 1_073_741_824,
     FileKind.CONSUMEQUEUE: 6_000_000,
@@ -88,7 +93,8 @@ class FileSize:
     """Length in bytes that files of one kind should have.
 
     source: `given` (settings), `inferred` (from the files), `default` (no file says), `ambiguous` (files
-    disagree and no length is more frequent: `value` is the best guess, `candidates` are all). others:
+    disagree and no length is more frequent, or the only segment was cut short: `value` is the best guess,
+    `candidates` are all). others:
     lengths of files that differ from `value`. detail: one line for people.
     """
 
@@ -116,11 +122,13 @@ def _by_directory(files: Iterable[StoreFile]) -> list[list[StoreFile]]:
 def _votes(kind: FileKind, groups: Sequence[Sequence[StoreFile]], *, distances: bool) -> Counter[int]:
     """One vote for every length and, where names are bases, for every distance that divides them.
 
-    Only what a file of the kind can have: whole units, room for an entry, what Java's int holds.
+    Only what a file of the kind can have: whole units, room for an entry, what Java's int holds. Not the
+    length of a segment that was cut short.
     """
     votes: Counter[int] = Counter()
     for group in groups:
-        votes.update(file.size for file in group)
+        cut = _cut_short(group) if kind is FileKind.COMMITLOG else ()
+        votes.update(file.size for file in group if file.base_offset not in cut)
         if not distances:
             continue
         bases = sorted({file.base_offset for file in group if file.base_offset is not None})
@@ -128,6 +136,51 @@ def _votes(kind: FileKind, groups: Sequence[Sequence[StoreFile]], *, distances: 
     unit = UNIT_SIZES.get(kind, 1)
     least = _SMALLEST.get(kind, unit)
     return Counter({size: n for size, n in votes.items() if least <= size <= INT_MAX and size % unit == 0})
+
+
+def _cut_short(segments: Sequence[StoreFile]) -> set[int]:
+    """Names of segments that end in front of the next one and not in a blank, which closes a whole one.
+
+    What lies between two whole ones is missing itself.
+    """
+    named = sorted(
+        ((one.base_offset, one) for one in segments if one.base_offset is not None), key=itemgetter(0)
+    )
+    return {
+        base
+        for (base, one), (following, _) in pairwise(named)
+        if base + one.size < following and not _ends_in_blank(one)
+    }
+
+
+def _is_cut_alone(segments: Sequence[StoreFile]) -> bool:
+    """Whether there is one segment, without the zeros behind the end of a log, and without a blank."""
+    if len(segments) != 1 or segments[0].size < sizeof(Blank):
+        return False
+    try:
+        with segments[0].open("pread") as source:
+            end = source.window(source.size - sizeof(Blank), sizeof(Blank))
+    except RmqtoolError:
+        return False
+    return bool(end.any()) and not _ends_in_blank(segments[0])
+
+
+def _ends_in_blank(segment: StoreFile) -> bool:
+    """Whether a blank reaches to its end, as far as can be read (`AppendMessageStatus#END_OF_FILE`)."""
+    try:
+        with segment.open("pread") as source:
+            start = max(source.size - _LARGEST_BLANK, 0)
+            tail = source.window(start, source.size - start).tobytes()
+    except RmqtoolError:
+        return True
+    magic, size = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True), sizeof(Blank)
+    at = tail.rfind(magic)
+    while at >= 0:
+        begin = at + len(magic) - size
+        if begin >= 0 and Blank.parse(tail[begin : begin + size])["total_size"] == len(tail) - begin:
+            return True
+        at = tail.rfind(magic, 0, at)
+    return False
 
 
 def infer_file_size(
@@ -146,7 +199,10 @@ def infer_file_size(
         detail = f"{kind} files have {value} bytes by the settings given"
         return FileSize(kind, value, Source.GIVEN, (value,), others, detail)
     compaction = kind in (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
-    votes = _votes(kind, _by_directory(files), distances=not compaction)
+    groups = (
+        [files] if kind is FileKind.COMMITLOG else _by_directory(files)
+    )  # its roots share one row of names
+    votes = _votes(kind, groups, distances=not compaction)
     if not votes:
         value = _DEFAULTS[kind]
         return FileSize(
@@ -156,7 +212,8 @@ def infer_file_size(
     candidates = tuple(sorted((size for size, count in votes.items() if count == best), reverse=True))
     value = candidates[0]
     others = tuple(sorted(size for size in lengths if size != value))
-    source = Source.INFERRED if len(candidates) == 1 else Source.AMBIGUOUS
+    told = len(candidates) == 1 and not (kind is FileKind.COMMITLOG and _is_cut_alone(files))
+    source = Source.INFERRED if told else Source.AMBIGUOUS
     detail = f"{lengths[value]} of {len(files)} {kind} files have {value} bytes"
     if others:
         detail += f", others {', '.join(map(str, others[:5]))}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shlex
 import shutil
 from dataclasses import dataclass, field
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fixtures import apply_case, copy_base, damage_case, open_golden
+from fixtures import apply_case, copy_base, damage_case, open_golden, strict
 from fixtures.builder import HandmadeLog
+from fixtures.stores import HandmadeStore
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.store.holding import acquire_store_lock
 from tests.helpers import rmq
@@ -402,3 +404,69 @@ def without_log(foreign: str, release: str, queues: str, place: Path) -> tuple[P
     conf = place / "broker.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
     return root, conf
+
+
+CUT = [(1, 2), (1, 3), (2, 3), (1, 4)]
+"""what is left of every segment"""
+
+
+def cut_log(part: tuple[int, int], messages: int, place: Path) -> HandmadeStore:
+    """A store of segments of 4 KiB that all were cut short."""
+    store = HandmadeStore()
+    for number in range(messages):
+        store.put(f"T{number % 2}", b"x" * 60 + b"%d" % number, tags="TagA")
+    store.write(place / "store")
+    for segment in (store.root / "commitlog").iterdir():
+        os.truncate(segment, segment.stat().st_size * part[0] // part[1])
+    return store
+
+
+def whole(root: Path) -> set[tuple[str, bytes]]:
+    """Topic and body of all whole records."""
+    return {(one.topic, one.body) for one in strict.carve(root).values()}
+
+
+@pytest.mark.parametrize("messages", [35, 60, 200])
+@pytest.mark.parametrize("part", CUT)
+def test_segments_that_all_were_cut_short_get_their_length_by_their_names(
+    part: tuple[int, int], messages: int, tmp_path: Path
+) -> None:
+    """Nobody gives settings: the length that is left was taken for that of segments, and the plan refused."""
+    store = cut_log(part, messages, tmp_path)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    reported = json.loads(done.stdout)["summary"]
+    assert whole(store.root) <= whole(tmp_path / "out")
+    kept = [
+        one for one in whole(tmp_path / "out") if one[1].startswith(b"x" * 60)
+    ]  # some with torn properties
+    assert reported["lost"]["messages"] == messages - len(kept)
+    conf = tmp_path / "broker.conf"
+    conf.write_text("mappedFileSizeCommitLog=4096\nmappedFileSizeConsumeQueue=400\n")
+    assert asked(tmp_path / "out", conf, "5.3.3")["verdict"] == "safe"
+    guessed = [one for one in reported["notes"] if one.startswith("segments get 4,096 bytes, a guess")]
+    assert len(guessed) == (messages == 35)  # a name and its length stand against each other
+
+
+@pytest.mark.parametrize("part", CUT)
+def test_the_length_of_a_single_segment_that_was_cut_short_is_said_to_be_a_guess(
+    part: tuple[int, int], tmp_path: Path
+) -> None:
+    store = cut_log(part, 15, tmp_path)
+    assert len([*(store.root / "commitlog").iterdir()]) == 1
+    done = rmq("recover", store.root, "--json")
+    (note,) = [one for one in json.loads(done.stdout)["summary"]["notes"] if one.startswith("segments get")]
+    assert "with another mappedFileSizeCommitLog a broker refuses to start; --store-config says it" in note
+
+
+def test_salvage_brings_back_what_recover_has_no_room_for(tmp_path: Path) -> None:
+    """With settings of another broker a segment seems to begin with bytes in which no record has room."""
+    store = cut_log((1, 2), 35, tmp_path)
+    conf = tmp_path / "broker.conf"
+    conf.write_text("mappedFileSizeCommitLog=2048\n")
+    done = rmq("recover", store.root, "--store-config", conf)
+    assert done.exit_code == 1
+    assert "rmqtool salvage takes the intact records into a new store" in done.stderr
+    rmq("salvage", store.root, "--output", tmp_path / "out", "--store-config", conf)
+    assert whole(tmp_path / "out") >= whole(store.root)
+    assert asked(tmp_path / "out", conf, "5.3.3")["starts"] is True

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 import fixtures
+from formats.commitlog import Blank
 from rmqtool.store.config import StoreConfig, load_broker_conf
 from rmqtool.store.geometry import Source
 from rmqtool.store.layout import FileKind, Store
@@ -91,6 +92,28 @@ def test_a_tie_is_ambiguous_and_says_so(tmp_path):
     store = files(tmp_path, (f"commitlog/{0:020d}", 1000), ("commitlog/777", 500))
     size = store.sizes[FileKind.COMMITLOG]
     assert (size.value, size.source, size.candidates) == (1000, Source.AMBIGUOUS, (1000, 777, 500))
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_a_segment_in_front_of_a_gap_tells_its_length_where_a_blank_ends_it(tmp_path, blank):
+    bases = (0, 2000, 4000)
+    store = files(tmp_path, *((f"commitlog/{base:020d}", 1000) for base in bases))
+    for base in bases if blank else ():
+        with (tmp_path / f"commitlog/{base:020d}").open("r+b") as stream:
+            stream.seek(900)
+            stream.write(Blank.build({"total_size": 100}))
+    size = store.sizes[FileKind.COMMITLOG]
+    assert (size.value, size.source) == (1000 if blank else 2000, Source.INFERRED)
+
+
+def test_all_roots_of_a_log_tell_how_far_names_are_apart(tmp_path):
+    other = tmp_path / "other"
+    for root, bases in ((tmp_path / "commitlog", (0, 4000)), (other, (2000, 6000))):
+        root.mkdir()
+        for base in bases:
+            (root / f"{base:020d}").write_bytes(bytes(1000))
+    size = Store.open(tmp_path, commitlog_roots=[other]).sizes[FileKind.COMMITLOG]
+    assert (size.value, size.source) == (2000, Source.INFERRED)
 
 
 def test_mixed_sizes(tmp_path):
