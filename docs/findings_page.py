@@ -33,6 +33,7 @@ AREAS = {
     "CQ": "Consume queues",
     "BCQ": "Batch consume queues",
     "IDX": "Index files",
+    "CMP": "Logs of compaction topics",
     "CP": "Checkpoint, abort and lock",
     "CFG": "Configuration files",
     "X": "Cross checks",

@@ -47,6 +47,9 @@ class StartSettings:
     timer_wheel: bool = True
     timer_log_size: int = 104_857_600
     timer_precision: int = 1_000
+    compaction: bool = True
+    compaction_log_size: int = 104_857_460
+    compaction_queue_size: int = 10_485_746
     assumed: dict[str, Any] = field(default_factory=dict)
 
 
@@ -97,6 +100,9 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         timer_wheel=known.timer_wheel_enable,
         timer_log_size=_size_of(FileKind.TIMERLOG, "mapped_file_size_timer_log", store, known),
         timer_precision=known.timer_precision_ms,
+        compaction=known.enable_compaction,
+        compaction_log_size=_size_of(FileKind.COMPACTION_LOG, "compaction_log_file_size", store, known),
+        compaction_queue_size=_size_of(FileKind.COMPACTION_CQ, "compaction_cq_file_size", store, known),
         assumed=assumed,
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.compaction import CompactionQueue, load_compaction
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.dispatch import Codes, Dispatcher, MultiDispatchError, wants_unit
 from rmqtool.broker.dispatch_filter import has_border, misses_border, taker
@@ -110,6 +111,7 @@ class Start:
         self.queues: dict[Key, AnyQueue] = {}
         self.extensions: dict[Key, MappedFiles] = {}
         self.timer_log: MappedFiles | None = None
+        self.compaction: list[CompactionQueue] = []
         self.extension_cuts: dict[Key, int] = {}
         """entries whose extension unit the start takes away"""
         self.index = IndexLoad((), ())
@@ -245,6 +247,8 @@ class Start:
         )
         self.loaded = list(self.log.files)
         self._load_queues()
+        for one in load_compaction(self.listing, self.traits, self.settings, self._files):
+            self.compaction.append(one)
         self._refuse_other_checkpoint()
         if self.traits.confirm_from_checkpoint:
             self.confirm = int(self.checkpoint.confirm_physical_offset)

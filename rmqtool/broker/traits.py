@@ -87,6 +87,8 @@ class Traits:
     multi_dispatch: MultiDispatch = MultiDispatch.NONE
     timer_wheel: bool = False
     """a file `timerwheel` of another length than its own ends the start (`TimerWheel`)"""
+    compaction: bool = False
+    """logs of compaction topics are loaded (`CompactionStore#load`)"""
     abort_is_written: bool = False
     """`abort` gets content, so that a directory of that name fails the start (`#createTempFile`)"""
     overflow_to_zero: bool = field(default=False, compare=False)
@@ -133,6 +135,7 @@ def _table() -> tuple[Traits, ...]:
         since="5.1.0",
         skips_directories=True,
         index_failure_refuses=True,
+        compaction=True,
         long_topics=True,
         reput_start=ReputStart.CONFIRMED,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import PHASE_PATHS, Phase
-from rmqtool.check.unchecked import unchecked_index, unchecked_rows
+from rmqtool.check.unchecked import COMPACTION, unchecked_index, unchecked_rows
 from rmqtool.scan.fields import Field
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unopened_entries, unreadable
 
@@ -94,7 +94,7 @@ class Covered:
         """What a run that ends here leaves out, besides `not_covered`."""
         rows: list[Row] = []
         for phase, path in PHASE_PATHS.items():
-            if phase < self.phase:
+            if phase < self.phase or (phase is Phase.COMPACTION and not store.of_kind(*COMPACTION)):
                 continue
             if phase is Phase.LOG:
                 rows += rest_of_log(list(store.segments), self.read_to or 0, reason)

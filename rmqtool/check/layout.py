@@ -33,6 +33,7 @@ _SIZED = (
     FileKind.DLEDGER_INDEX,
 )
 _MAPPED = frozenset(_SIZED)
+_COMPACTION = (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
 _LISTED = 10
 
 
@@ -47,7 +48,7 @@ def check_layout(store: Store) -> Iterator[Finding]:
     yield from _strangers(store, blocked)
     yield from _stray_directories(store)
     yield from _empty_files(store)
-    for kind in _SIZED:
+    for kind in (*_SIZED, *_COMPACTION):
         files = store.of_kind(kind)
         if files:
             yield from _sizes(files, store.sizes[kind])
@@ -84,10 +85,15 @@ def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
         role = role_of(("commitlog",) if among else parts)
         if store.form is StoreForm.STORE and _foreign(parts) and not among:
             inside["/".join(parts[: _foreign(parts)])] += 1
-        elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
+        elif role.numbered in (*_SIZED, *_COMPACTION) or (
+            role.numbered is FileKind.INDEX and not file.regular
+        ):
             yield finding("DIR-STRAY", path=file.display_path, found=file.note)
         elif file.path not in OWN_FILES and file.display_path not in reported:
             yield finding("DIR-UNKNOWN", path=file.display_path, found=file.note)
+    for file in store.of_kind(*_COMPACTION):
+        if file.name.endswith(".delete"):
+            yield finding("DIR-STRAY", path=file.display_path, found="a broker was at deleting it")
     for path, count in sorted(inside.items()):
         yield finding("DIR-UNKNOWN", path=escape_name(path), found=f"a directory with {count} files")
 
@@ -126,7 +132,7 @@ def _stray_directories(store: Store) -> Iterator[Finding]:
 
 
 def _empty_files(store: Store) -> Iterator[Finding]:
-    for file in store.of_kind(*_SIZED, FileKind.INDEX):
+    for file in store.of_kind(*_SIZED, *_COMPACTION, FileKind.INDEX):
         if file.size == 0 and file.regular:
             yield finding(
                 "DIR-EMPTY-FILE",

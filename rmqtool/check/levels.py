@@ -24,14 +24,16 @@ class Phase(IntEnum):
     LOG = 1
     QUEUES = 2
     INDEX = 3
-    STATE = 4
-    DONE = 5
+    COMPACTION = 4
+    STATE = 5
+    DONE = 6
 
 
 PHASE_PATHS = {
     Phase.LOG: "commitlog",
     Phase.QUEUES: "consumequeue",
     Phase.INDEX: "index",
+    Phase.COMPACTION: "compaction",
     Phase.STATE: "config",
 }
 """what of a store a phase is about"""

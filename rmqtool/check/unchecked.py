@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rmqtool.store.coverage import Row
     from rmqtool.store.layout import Store
 
+COMPACTION = (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
 _NAMED = {
     FileKind.TIMERWHEEL: "timer wheel",
     FileKind.TIMERLOG: "timer log",
@@ -44,9 +45,13 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
                 yield unreadable(file.display_path, "not checked: its queue is unknown")
 
 
-def unchecked_names(store: Store) -> list[str]:
-    """Kinds of file with derived or passing state that lie there and are not looked at."""
-    return [name for kind, name in _NAMED.items() if any(file.size for file in store.of_kind(kind))]
+def unchecked_names(store: Store, *, compaction: bool) -> list[str]:
+    """Kinds of file with derived or passing state that lie there and are not looked at.
+
+    compaction: compaction logs are.
+    """
+    named = {kind: name for kind, name in _NAMED.items() if not (compaction and kind in COMPACTION)}
+    return [name for kind, name in named.items() if any(file.size for file in store.of_kind(kind))]
 
 
 def unchecked_index(one: Finding) -> Row:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from formats.checkpoint import parse_checkpoint
 from rmqtool.check.account import Accounting, RunSummary
 from rmqtool.check.causes import Causes
+from rmqtool.check.compaction import check_compaction
 from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.finding_limits import limited
@@ -30,7 +31,7 @@ from rmqtool.check.records_at import RecordsAt
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds
-from rmqtool.check.unchecked import unchecked_names
+from rmqtool.check.unchecked import COMPACTION, unchecked_names
 from rmqtool.check.undispatched import Circumstances, misplaced, undispatched
 from rmqtool.check.unmatched_units import UnitCheck, queue_times
 from rmqtool.errors import RmqtoolError
@@ -96,7 +97,14 @@ class Verification:
     @property
     def bytes_to_read(self) -> int:
         """What `reading.advance` is given in all: log, queues and index."""
-        return sum(one.size for one in self.store.segments) + self._bytes_of(*_QUEUES, FileKind.INDEX)
+        return sum(one.size for one in self.store.segments) + self._bytes_of(
+            *_QUEUES, FileKind.INDEX, *(COMPACTION if self._reads_compaction else ())
+        )
+
+    @property
+    def _reads_compaction(self) -> bool:
+        """A log that moves cannot be held against its queue."""
+        return self.level is not Level.QUICK and not self.live
 
     def _bytes_of(self, *kinds: FileKind) -> int:
         """Holes are not read, and most of a new file of a queue or the index is one."""
@@ -143,6 +151,9 @@ class Verification:
                 self.covered.phase = Phase.INDEX
                 yield from self._index(index)
                 self.reading.done(self._bytes_of(FileKind.INDEX))
+                self.covered.phase = Phase.COMPACTION
+                if self._reads_compaction:
+                    yield from check_compaction(self.store, self.reading, unclean=is_unclean(self.store))
                 self.covered.phase = Phase.STATE
                 yield from self._all_state([*queues.values(), *batches.values()], files)
         finally:
@@ -309,7 +320,7 @@ class Verification:
             reported["live"] = {"compared_until": self.compared_until}
         if unseen := [
             *NOT_LOOKED_AT[self.level],
-            *unchecked_names(self.store),
+            *unchecked_names(self.store, compaction=self._reads_compaction),
             *self.not_copied.unseen(),
         ]:
             reported["not_looked_at"] = unseen

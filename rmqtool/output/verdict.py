@@ -39,7 +39,8 @@ def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
         return f"Safe to start: nothing is lost, and no queue offset will be reused.{more}"
     if verdict is Verdict.DAMAGED:
         worst = max((one.already_damaged for one in outcomes), key=lambda one: (one.messages, one.bytes))
-        return f"DAMAGED: {_damage(worst)} already; a start destroys nothing more. Next: rmqtool recover."
+        more = " Next: rmqtool recover." if any(one.already_damaged.repairable for one in outcomes) else ""
+        return f"DAMAGED: {_damage(worst)} already; a start destroys nothing more.{more}"
     if verdict is Verdict.UNCERTAIN:
         return f"Not certain: {'; '.join(_missing(outcomes))}."
     bad = next(one for one in outcomes if one.verdict is Verdict.UNSAFE)

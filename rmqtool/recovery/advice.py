@@ -74,7 +74,7 @@ def advise_findings(
     areas = {code.partition("-")[0] for code, count in by_code.items() if count}
     if partial:
         return found
-    if by_severity.get("error") or "X-GHOST" in by_code or areas & _REPAIRED:
+    if (by_severity.get("error") and areas != {"CMP"}) or "X-GHOST" in by_code or areas & _REPAIRED:
         found.append(_recover(asked))
     return found
 
@@ -184,8 +184,7 @@ def _repairable(one: Outcome, asked: Invocation) -> bool:
         for queue in one.queues
     )
     lost = one.loss is not None and one.loss.messages
-    damaged = one.already_damaged.messages or one.already_damaged.bytes or one.already_damaged.paths
-    return one.start_segment is not None and bool(harmed or lost or damaged)
+    return one.start_segment is not None and bool(harmed or lost or one.already_damaged.repairable)
 
 
 def _about(one: Outcome, asked: Invocation) -> Iterator[Advice]:

@@ -13,8 +13,9 @@ from rmqtool.recovery.fillers import FILLER
 from rmqtool.store.names import parse_base_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from rmqtool.check.findings import Finding
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.lookback import Looked
     from rmqtool.recovery.loss import Loss
@@ -35,6 +36,12 @@ class ExistingDamage:
     bytes: int = 0
     paths: tuple[str, ...] = ()
     config: tuple[str, ...] = ()
+
+    @property
+    def repairable(self) -> bool:
+        """Whether `recover` has to do with it: it leaves compaction logs as they are."""
+        elsewhere = any(not path.startswith("compaction/") for path in self.paths)
+        return bool(self.messages or self.bytes or elsewhere)
 
     def __bool__(self) -> bool:
         return bool(self.messages or self.bytes or self.paths or self.config)
@@ -59,6 +66,7 @@ def existing_damage(
     wrong: Iterable[WrongEntries],
     config: Iterable[ConfigOutcome],
     loss: Loss,
+    compaction: Sequence[Finding] = (),
 ) -> ExistingDamage:
     """What the start read, what was read besides, and the tables that are lost already."""
     found = _Sum()
@@ -78,6 +86,7 @@ def existing_damage(
         found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
     for entries in wrong:
         found.add(entries.messages, 0, (entries.path,))
+    found.add(0, 0, (one.path for one in compaction if one.path is not None))
     if start.end is not None and start.clean and start.end.reason not in ORDINARY_STOPS:
         # after a crash a record that was not written to its end is ordinary
         found.add(0, 0, (start.loaded[start.end.file].path,))

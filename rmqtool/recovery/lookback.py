@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.log_walk import BudgetEndedError
+from rmqtool.check.compaction import check_compaction
+from rmqtool.check.unchecked import COMPACTION
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.matching import Matches
 from rmqtool.recovery.spans import QueueSpans
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.check.findings import Finding
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key
     from rmqtool.scan.options import ReadOptions
@@ -91,6 +94,7 @@ class LookBack:
     allowance: int | None = None
     _fronts: list[_Front] = field(default_factory=list)
     _is_over: bool = False
+    _compaction: dict[tuple[object, ...], tuple[Finding, ...]] = field(default_factory=dict)
 
     def bytes_ahead(self, fronts: Iterable[tuple[object, Sequence[StoreFile]]]) -> Iterator[int]:
         """What `take` will read for one start after the other, by the files in front of each.
@@ -130,6 +134,21 @@ class LookBack:
                 looked.unread.append(one.path)
         looked.by_choice = bool(looked.unread) and (self._is_over or len(allowed) < len(there))
         return looked
+
+    def compaction(self, start: ObservedStart) -> tuple[Finding, ...] | None:
+        """What is wrong in compaction logs, None where they are too long for the allowance or the time."""
+        files = start.store.of_kind(*COMPACTION)
+        known = (*files, start.clean)
+        if known not in self._compaction:
+            if self._is_over or len(list(self._allowed(files))) < len(files):
+                return None
+            try:
+                found = check_compaction(start.store, start.reading, unclean=not start.clean)
+                self._compaction[known] = tuple(found)
+            except BudgetEndedError:
+                self._is_over = True
+                return None
+        return self._compaction[known]
 
     def _front(self, start: ObservedStart) -> _Front:
         """What was read for starts with the queues of this one."""

@@ -27,6 +27,7 @@ NAMES = (*_REMOVED, "zero-checkpoint", "remove-file PATH", "start-twice", "relea
 _SWITCHES = {
     "checkCRCOnRecover": "check_crc",
     "duplicationEnable": "duplication",
+    "enableCompaction": "compaction",
     "enableLmq": "lmq",
     "enableMultiDispatch": "multi_dispatch",
     "messageIndexEnable": "index_enabled",

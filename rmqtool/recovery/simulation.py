@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.compaction import in_use
 from rmqtool.broker.load import (
     Refusal,
     RefusedError,
@@ -19,6 +20,7 @@ from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
 from rmqtool.broker.start import Mode
 from rmqtool.broker.traits import is_known, traits_of
+from rmqtool.check.unchecked import COMPACTION
 from rmqtool.recovery.config_tables import TIMER_COUNTS, Loads, config_outcomes
 from rmqtool.recovery.consequences.all_consequences import certain_before_reading, consequences_of
 from rmqtool.recovery.consequences.finding_context import FindingContext
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.start import StartPlan
     from rmqtool.broker.traits import Traits
+    from rmqtool.check.findings import Finding
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
@@ -116,6 +119,8 @@ class StartSimulation:
         """parts of the log that were given up before"""
         self.config = tuple(self._config())
         self._looked = Looked()
+        self._compaction: tuple[Finding, ...] = ()
+        self._compaction_unread = False
         self._hidden_records: tuple[HiddenRecords, ...] = ()
         self._wrong: tuple[WrongEntries, ...] = ()
         self._wrong_tags: tuple[WrongEntries, ...] = ()
@@ -158,7 +163,23 @@ class StartSimulation:
                 self.start, self._looked.matches, self.start.witness.unnamed, whole=whole
             )
             self._wrong_tags = wrong_tags(self.start, self._looked.matches)
+            self._look_at_compaction(look_back or LookBack())
         return self._outcome(refusal, loss)
+
+    @property
+    def _has_compaction(self) -> bool:
+        return in_use(self.traits, self.settings) and bool(self.store.of_kind(*COMPACTION))
+
+    def _look_at_compaction(self, look_back: LookBack) -> None:
+        """Nothing is known of compaction logs where they are too long for the time, or move meanwhile."""
+        if not self._has_compaction:
+            return
+        found = None if self.lock.held else look_back.compaction(self.start)
+        if found is None:
+            self._compaction_unread = True
+            self._looked.by_choice |= not self.lock.held
+        else:
+            self._compaction = found
 
     def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
         """Goes through the start itself; why it ends early."""
@@ -232,10 +253,11 @@ class StartSimulation:
         queues = start.queues.values()
         self._log_ends = start.log.min_offset, start.log.max_offset
         self._loaded_max = {key: queue.max_offset for key, queue in start.queues.items()}
+        removed = [path for one in start.compaction for path in one.deleted]
         every = (start.log, *(one.files for one in queues), *start.extensions.values())
         gone = [path for files in every for path in files.deleted]
         there = {file.path for one in queues for file in one.files.files}
-        self._deletes = tuple(sorted({*gone, *start.index.deleted} - there))
+        self._deletes = tuple(sorted({*gone, *removed, *start.index.deleted} - there))
 
     def _loss(self) -> Loss:
         parts = self.also_lost + lost_parts(self.start)
@@ -244,6 +266,7 @@ class StartSimulation:
 
     def _unfinished(self) -> Outcome:
         """All that is certain when the time was over before the start was gone through."""
+        self._compaction_unread = self._has_compaction
         start, plan = self.start, self.start.plan
         first = start.first_file if plan is not None and start.log.files else 0
         outcome = Outcome(
@@ -304,11 +327,14 @@ class StartSimulation:
                 (*self._wrong, *self._wrong_tags),
                 self.config,
                 loss or Loss(),
+                self._compaction,
             ),
             version_known=is_known(self.release),
         )
         gaps = tuple(self._looked.gaps)
-        scene = FindingContext(start, outcome, self._hidden_records, gaps, self._wrong, self._wrong_tags)
+        scene = FindingContext(
+            start, outcome, self._hidden_records, gaps, self._wrong, self._wrong_tags, self._compaction
+        )
         return replace(outcome, consequences=consequences_of(scene))
 
     def _timing(self) -> tuple[TimingDependent, ...]:
@@ -344,6 +370,7 @@ class StartSimulation:
             "dledger": self.settings.dledger,
             "controller": self.settings.controller,
             "consumequeue (RocksDB)": self.settings.rocksdb_queues,
+            "compaction": self._compaction_unread,
         }
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)

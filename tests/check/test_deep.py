@@ -122,7 +122,6 @@ _DLEDGER, _ROCKSDB, _TIMER = {"DLedger index"}, {"RocksDB"}, {"timer wheel", "ti
 UNDECODED: dict[str, set[str]] = {
     "b497-dledger": _DLEDGER,
     "b533-dledger": _DLEDGER,
-    "b533-compaction": {"compaction log", "compaction queues"},
     "b533-full": {"timer wheel"},
     "b533-pop": _TIMER,
     "b533-pop-kv": {"timer wheel", "RocksDB"},

@@ -400,6 +400,29 @@ def test_addresses_that_new_messages_get_again(
     assert (cut.facts["topic"], cut.facts["queue_id"]) == ("TopicExt", 0)
 
 
+@shows("DR-REFUSE-COMPACTION", "DR-COMPACTION-CUT", "DR-COMPACTION-LEFT-OUT", "DR-COMPACTION-DAMAGED")
+def test_compaction_logs_that_are_damaged(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """What a real 5.3.3 did (`tests/interop/test_compaction_interop.py`); more in `test_compaction`."""
+    log = "compaction/compactionLog/TopicCompact/0"
+    queue = "compaction/compactionCq/TopicCompact/0"
+    named = {"DR-REFUSE-COMPACTION": (log, Verdict.UNSAFE), "DR-COMPACTION-CUT": (queue, Verdict.UNSAFE)}
+    named |= {"DR-COMPACTION-LEFT-OUT": (log, Verdict.UNSAFE)}
+    named |= {"DR-COMPACTION-DAMAGED": (log, Verdict.DAMAGED)}
+    for code, (path, verdict) in named.items():
+        root = tmp_path / code
+        shutil.copytree(golden("b533-compaction").path, root)
+        file = root / path / f"{107640:020d}"
+        if code in {"DR-REFUSE-COMPACTION", "DR-COMPACTION-CUT"}:
+            file.unlink()
+        elif code == "DR-COMPACTION-LEFT-OUT":
+            file.write_bytes(file.read_bytes()[:-1])
+        else:
+            patched(file, 300, bytes(2000))
+        found = simulate(Store.open(root), "5.3.3")
+        assert {one for one in codes(found) if "COMPACTION" in one} == {code}
+        assert found.verdict is verdict
+
+
 @shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS")
 def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#recover`: only the last files of the timer log are read for a new wheel."""

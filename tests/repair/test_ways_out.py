@@ -132,6 +132,7 @@ SCENARIOS = {
     "stuck": Scenario("4.9.8", multi, {"enableMultiDispatch": "true", "enableLmq": "true"}, base="none"),
     "index": Scenario("5.3.3", directory("index/20260101000000000")),
     "timer-wheel": Scenario("5.3.3", put("timerwheel", bytes(64))),
+    "compaction": Scenario("5.3.3", directory("compaction/compactionLog/OrderTopic/old")),
     "timer-file": Scenario("5.3.3", directory("config/timercheck")),
     "extension": Scenario("4.9.8", foreign_queue, base=EXTENDED),
     "zero-file": Scenario(
@@ -203,10 +204,11 @@ def test_the_first_advice_leads_to_a_store_that_starts(name: str, tmp_path: Path
     _, conf, reported = made(name, tmp_path)
     assert reported["starts"] is False
     words = shlex.split(reported["advice"][0]["command"])[1:]
-    if reported["refusal"]["code"] in ("multi-dispatch", "dispatch-stuck"):
+    if words[0] == "doctor":
         tried = json.loads(rmq(*words, "--json").stdout)
         assert tried["what_if"][0]["starts"] is True
-        conf.write_text(conf.read_text() + "enableMultiDispatch=false\n")
+        (setting,) = (one.removeprefix("set ") for one in words if one.startswith("set "))
+        conf.write_text(f"{conf.read_text()}{setting}\n")
         assert asked(tmp_path / "store", conf, SCENARIOS[name].release)["starts"] is True
         return
     assert words[0] == "recover", reported["advice"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rmqtool.check.catalogue import config, index, layout, log, queues, state
+from rmqtool.check.catalogue import compaction, config, index, layout, log, queues, state
 from rmqtool.check.catalogue.entry import Code, Severity
 
 __all__ = ["CATALOGUE", "Code", "Severity"]
 
 CATALOGUE: dict[str, Code] = {
-    entry.code: entry for area in (layout, log, queues, state, config, index) for entry in area.ENTRIES
+    entry.code: entry
+    for area in (layout, log, queues, compaction, state, config, index)
+    for entry in area.ENTRIES
 }

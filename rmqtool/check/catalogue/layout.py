@@ -22,7 +22,7 @@ ENTRIES = (
         "DIR-SIZE",
         Severity.WARNING,
         "{found} bytes long, other files {expected}",
-        "a broker with one configured size does not start",
+        "a broker with one configured size does not start, or leaves a compaction log out",
     ),
     Code(
         "DIR-DIRECTORY",

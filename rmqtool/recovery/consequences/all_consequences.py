@@ -24,6 +24,7 @@ _PARTS = (
     queues.harm,
     queues.delayed,
     queues.timers,
+    queues.compaction,
     tables.tables,
     starting.settings,
     log.unnoticed,

@@ -253,6 +253,12 @@ BEHAVIOURS = (
         ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS"),
     ),
     Behaviour(
+        "more-10",
+        "compaction logs and queues with other names: no start; with another length: that queue is left out; "
+        "a damaged record is handed out, or ends what is served",
+        ("DR-REFUSE-COMPACTION", "DR-COMPACTION-CUT", "DR-COMPACTION-LEFT-OUT", "DR-COMPACTION-DAMAGED"),
+    ),
+    Behaviour(
         "more-4",
         "extension units behind a damaged one in the last file: new messages get their addresses",
         ("DR-EXTENSION-CUT",),

@@ -139,6 +139,30 @@ QUEUES = (
         "5.0.0 and later",
     ),
     Entry(
+        "DR-COMPACTION-CUT",
+        E,
+        "the start deletes {count} {count:file|files} of compaction logs, as the queue does not lead there",
+        "copy the store before the start; bring the files of compaction/compactionCq back from a backup",
+        "5.1.0 and later",
+    ),
+    Entry(
+        "DR-COMPACTION-LEFT-OUT",
+        E,
+        "the compaction log of {topic}/{queue_id} is not loaded: {reason}; consumers get nothing of the "
+        "queue, and new messages do not come into its compaction log",
+        "bring its files back from one backup; with enableCompaction=false the topic is served from the "
+        "commit log",
+        "5.1.0 and later",
+    ),
+    Entry(
+        "DR-COMPACTION-DAMAGED",
+        W,
+        "the compaction logs have damage: {count} {count:message|messages} cannot be served",
+        "rmqtool verify STORE lists it; with enableCompaction=false the topics are served from the commit "
+        "log, as far as that goes back",
+        "5.1.0 and later",
+    ),
+    Entry(
         "DR-SLOT-TAKEN",
         E,
         "{topic}/{queue_id}: {count} {count:message gets no consume queue entry, as another has its "

@@ -99,6 +99,14 @@ REFUSALS = (
         "5.0.0 and later",
     ),
     Entry(
+        "DR-REFUSE-COMPACTION",
+        E,
+        "the broker does not start: {reason}",
+        "bring the files of compaction/compactionLog and compactionCq back from one backup, or move what is "
+        "no pair away; with enableCompaction=false it starts, and serves the topics from the commit log",
+        "5.1.0 and later",
+    ),
+    Entry(
         "DR-REFUSED-LATE",
         E,
         "the broker refuses only after recovery: {count} {count:file is|files are} gone by then",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rmqtool.check.findings import Finding
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.outcome import Outcome
@@ -18,7 +19,7 @@ class FindingContext:
 
     hidden_records: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery
     does not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other
-    tags.
+    tags. compaction: what is wrong in compaction logs.
     """
 
     start: ObservedStart
@@ -27,3 +28,4 @@ class FindingContext:
     gaps: tuple[tuple[str, int, int], ...] = ()
     wrong: tuple[WrongEntries, ...] = ()
     wrong_tags: tuple[WrongEntries, ...] = ()
+    compaction: tuple[Finding, ...] = ()

@@ -8,6 +8,7 @@ from formats.consumequeue import PRE_BLANK_SIZE
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.load import queue_directories
+from rmqtool.check.compaction import messages_of
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.timers import timer_harm
 from rmqtool.store.consumer_offsets import stored_delay_offsets
@@ -81,6 +82,21 @@ def timers(scene: FindingContext) -> Iterator[Consequence]:
         yield consequence(one.code, *one.paths, count=one.count)
     if log is not None and log.files:
         yield consequence("DR-UNCHECKED-TIMERS", *(one.path for one in log.files))
+
+
+def compaction(scene: FindingContext) -> Iterator[Consequence]:
+    """What becomes of the logs of compaction topics."""
+    cut = [path for one in scene.start.compaction for path in one.cut]
+    if cut:
+        yield consequence("DR-COMPACTION-CUT", *cut, count=len(cut))
+    for one in scene.start.compaction:
+        if one.left_out is not None:
+            path, reason = one.left_out
+            facts = {"topic": one.topic, "queue_id": one.queue_id, "reason": f"{path}: {reason}"}
+            yield consequence("DR-COMPACTION-LEFT-OUT", path, **facts)
+    paths = dict.fromkeys(one.path for one in scene.compaction if one.code != "CMP-PAIR" and one.path)
+    if paths:
+        yield consequence("DR-COMPACTION-DAMAGED", *paths, count=messages_of(scene.compaction))
 
 
 def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:

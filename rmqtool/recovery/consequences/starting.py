@@ -35,6 +35,7 @@ CODES = {
     "index-unopenable": "DR-REFUSE-INDEX",
     "timer-wheel-length": "DR-REFUSE-TIMER-WHEEL",
     "timer-file": "DR-REFUSE-TIMER-FILE",
+    "compaction": "DR-REFUSE-COMPACTION",
     "lock-held": "DR-LOCK-HELD",
 }
 """of refusals"""

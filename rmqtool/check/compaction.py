@@ -1,0 +1,110 @@
+"""Logs of topics with `cleanup.policy=COMPACTION`: their records, and the units that lead to them.
+
+What has expired in the commit log lies here only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.broker.compaction import compaction_units
+from rmqtool.check.findings import finding
+from rmqtool.errors import RmqtoolError
+from rmqtool.scan.events import Gap, Records
+from rmqtool.scan.fields import Field
+from rmqtool.scan.opened import scanned
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.scan.options import ReadOptions
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+    Rows = npt.NDArray[np.int64]
+
+_PLACE = [Field.POSITION, Field.STORE_SIZE, Field.QUEUE_OFFSET]
+
+
+def compaction_files(store: Store, *kinds: FileKind) -> list[StoreFile]:
+    """Files that a broker loads: not those that it is at making or deleting."""
+    return [one for one in store.of_kind(*kinds) if one.note is None and one.size]
+
+
+def check_compaction(store: Store, options: ReadOptions, *, unclean: bool) -> Iterator[Finding]:
+    """Findings about all compaction logs. unclean: a start puts behind the last unit what is missing."""
+    logs = {_key(one): one for one in compaction_files(store, FileKind.COMPACTION_LOG)}
+    queues = {_key(one): one for one in compaction_files(store, FileKind.COMPACTION_CQ)}
+    for key in sorted(logs.keys() ^ queues.keys()):
+        one = logs.get(key) or queues[key]
+        yield finding("CMP-PAIR", path=one.display_path, topic=one.topic, queue_id=one.queue_id)
+    last = {key[:2]: key for key in sorted(logs)}
+    for key in sorted(logs.keys() & queues.keys()):
+        try:
+            yield from _file(logs[key], queues[key], options, unclean and last[key[:2]] == key)
+        except RmqtoolError as error:
+            yield finding("DIR-UNREADABLE", path=logs[key].display_path, found=str(error))
+        options.done(logs[key].size + queues[key].size)
+
+
+def messages_of(found: Iterable[Finding]) -> int:
+    """How many messages cannot be served."""
+    return sum(int(one.found or 0) for one in found if one.code.startswith("CMP-"))
+
+
+def _key(file: StoreFile) -> tuple[str, int, int]:
+    return file.topic or "", file.queue_id or 0, file.base_offset or 0
+
+
+def _file(file: StoreFile, queue: StoreFile, options: ReadOptions, unclean: bool) -> Iterator[Finding]:
+    base = file.base_offset or 0
+    units = compaction_units(queue)
+    records, gaps = _read(file, base, options)
+    facts: dict[str, Any] = {"topic": file.topic, "queue_id": file.queue_id}
+    at = units["physical_offset"].astype(np.int64) - base
+    index = np.minimum(np.searchsorted(records[:, 0], at), len(records) - 1)
+    right = np.zeros(len(units), bool)
+    if len(records):
+        right = (records[index, 0] == at) & (records[index, 1] == units["size"])
+        right &= records[index, 2] == units["base_offset"]
+    explained = np.zeros(len(units), bool)
+    for gap in gaps:
+        inside = ~right & (at >= gap.position) & (at < gap.position + gap.length)
+        explained |= inside
+        place: dict[str, Any] = {"position": gap.position, "length": gap.length}
+        place |= {"part": gap.reason.name.lower(), "found": int(inside.sum())}
+        yield finding("CMP-GAP", path=file.display_path, **place, **facts)
+    wrong = units[~right & ~explained]
+    if len(wrong):
+        first = int(wrong["base_offset"][0])
+        yield finding("CMP-UNIT", path=queue.display_path, **facts, queue_offset=first, found=len(wrong))
+    served = np.zeros(len(records), bool)
+    served[index[right]] = True
+    if unclean:
+        served |= records[:, 0] > (at[-1] if len(at) else -1)
+    if not served.all():
+        first = int(np.argmin(served))
+        place = {"position": int(records[first, 0]), "queue_offset": int(records[first, 2])}
+        count = int((~served).sum())
+        yield finding("CMP-UNSERVED", path=file.display_path, **place, **facts, found=count)
+
+
+def _read(file: StoreFile, base: int, options: ReadOptions) -> tuple[Rows, list[Gap]]:
+    """Position, size and queue offset of every record, and what lies between them that is none.
+
+    Compaction leaves its last file as it is, so that any may end in zeros: what is missing there units tell.
+    """
+    rows, gaps = [np.zeros((0, len(_PLACE)), np.int64)], []
+    with scanned(file, base, options, active=True) as (_, scan):
+        for event in scan:
+            if isinstance(event, Records):
+                rows.append(event.rows[:, _PLACE])
+            elif isinstance(event, Gap):
+                gaps.append(event)
+    return np.concatenate(rows), gaps
