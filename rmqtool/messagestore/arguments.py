@@ -7,7 +7,7 @@ no queue has the number `"0"`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, wraps
 from inspect import signature
 from operator import index
@@ -28,11 +28,12 @@ _SHOWN = 60
 
 
 class _Kind(NamedTuple):
-    """What an annotation stands for. exact: types that need no look."""
+    """What an annotation stands for. exact: types that need no look. again: it is gone through repeatedly."""
 
     words: str
     exact: frozenset[type]
     fits: Callable[[object], bool]
+    again: bool = False
 
 
 def _is_one_of(*types: type) -> Callable[[object], bool]:
@@ -63,9 +64,9 @@ _KINDS = {
     "Message": _Kind("a Message", frozenset({Message}), _is_one_of(Message)),
     "StoredMessage": _Kind("a StoredMessage", frozenset({StoredMessage}), _is_one_of(StoredMessage)),
     "AppendContext": _Kind("an AppendContext", frozenset({AppendContext}), _is_one_of(AppendContext)),
-    "Sequence[str]": _Kind("strings", frozenset(), _is_several(str)),
+    "Sequence[str]": _Kind("strings", frozenset(), _is_several(str), again=True),
     "Iterable[Message]": _Kind("messages", frozenset(), _is_several(Message)),
-    "Sequence[AppendContext]": _Kind("contexts", frozenset(), _is_several(AppendContext)),
+    "Sequence[AppendContext]": _Kind("contexts", frozenset(), _is_several(AppendContext), again=True),
     "pa.Table": _Kind("a table", frozenset(), lambda value: hasattr(value, "__arrow_c_stream__")),
     "Callable[[], int]": _Kind("a function", frozenset({FunctionType}), callable),
     "Handler": _Kind("a function", frozenset({FunctionType}), callable),
@@ -83,6 +84,7 @@ def _kind_of(annotation: str) -> _Kind | None:
         " or ".join(one.words for one in known),
         frozenset().union(*(one.exact for one in known)),
         lambda value: any(one.fits(value) for one in known),
+        any(one.again for one in known),
     )
 
 
@@ -107,6 +109,8 @@ class _Signature:
         kind = self._kinds.get(name)
         if kind is None or value.__class__ in kind.exact:
             return value
+        if kind.again and isinstance(value, Iterator):
+            value = list(value)
         if not kind.fits(value):
             shown = repr(value)
             shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

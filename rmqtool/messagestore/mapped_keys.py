@@ -273,7 +273,8 @@ class MappedKeys:
             return None
         count, room = len(keys), len(keys) * min(limit, _LIMIT)
         low, high = _within(begin, end) if begin or end is not None else _ALWAYS
-        now = mapped.current.written, self._dispatching.offset, low, high, limit, 0, 0, count
+        most = min(limit, _INT64 - 1)
+        now = mapped.current.written, self._dispatching.offset, low, high, most, 0, 0, count
         head = *mapped.known, room, _STEPS_OF_MANY, *now
         rows = len(head) + 2 * count + 1
         text = rows + room * _WIDTH

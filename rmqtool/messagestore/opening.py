@@ -45,7 +45,7 @@ from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 from rmqtool.store.partial import refuse_partial
-from rmqtool.store.releases import RELEASES
+from rmqtool.store.releases import RELEASES, version_key
 from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.writing import make_directories, way_to
@@ -102,6 +102,8 @@ def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> 
     Raises `NotAStoreError`, also for queues that have no log, `NewerFormatError`, `UsageError`,
     `StoreIOError`.
     """
+    if not os.fspath(path):  # to the system it is where the process happens to be
+        raise UsageError("the path of the store is empty")
     refuse_address(os.fspath(path))
     shown = escape_name(os.fspath(path))
     if os.path.exists(path) and not os.path.isdir(path):
@@ -136,6 +138,8 @@ def start_store(
     """
     if recovery not in get_args(Recovery):
         raise UsageError(f"recovery is {recovery!r}, not {' or '.join(get_args(Recovery))}")
+    if release is not None:
+        _refuse_release(release)
     places = stack.enter_context(open_places(root, settings.config))
     try:
         refuse_odd_places(str(root), places.held)
@@ -149,7 +153,7 @@ def start_store(
     places.check(store)
     new = not store.segments and all(file.kind in _NOTHING for file in store.files)
     store = held_store(store, places.at)
-    version = release or _release_of(store)
+    version = _release_of(store) if release is None else release
     if not is_known(version):
         _LOG.warning("release %s is not known, the newest known is %s", version, RELEASES[-1])
     foreseen = refuse_loss(store, version, recovery)
@@ -232,6 +236,13 @@ def log_of(opened: Opened, settings: StoreSettings) -> LogFiles:
     if settings.warms_up:
         warm = WarmUp(settings.warmed_pages if settings.sync_flush else 0)
     return LogFiles(opened.places, opened.start.log, pool=pool, warm=warm)
+
+
+def _refuse_release(release: str) -> None:
+    try:
+        version_key(release)
+    except ValueError as error:
+        raise UsageError(f"release is {release!r}, not numbers between dots") from error
 
 
 def _release_of(store: Store) -> str:

@@ -398,7 +398,7 @@ class RecordMaker:
         if context.properties is None:
             raw, uniq_key, waits = self.properties(message)
         else:
-            raw, waits = context.properties, True
+            raw, waits = _bytes_of(context.properties, "properties are"), True
             uniq_key = message.uniq_key or ""
         if type(body) is not bytes:
             body = _bytes_of(body)
@@ -417,6 +417,8 @@ class RecordMaker:
             _refuse_time(message.born_timestamp)
         if message.born_host is not None:
             _refuse_host(message.born_host)
+        if context is not _PLAIN:
+            _refuse_place(message.queue_id or 0, context.queue_offset or 0)
         born, store = message.born_host or self.host, context.store_host or self.host
         flags = context.sys_flag & ~_WIDE_HOSTS | host_flags(born, store)
         tail = topic + length.to_bytes(2, "big") + raw
@@ -466,10 +468,18 @@ def _refuse_host(host: object) -> None:
     raise _illegal("born_host is not an address of 4 or 16 bytes and a port")
 
 
-def _bytes_of(body: object) -> bytes:
-    if isinstance(body, bytes | bytearray | memoryview):
-        return bytes(body)
-    raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"the body is {type(body).__name__} and not bytes")
+def _bytes_of(given: object, what: str = "the body is") -> bytes:
+    if isinstance(given, bytes | bytearray | memoryview):
+        return bytes(given)
+    raise _illegal(f"{what} {type(given).__name__} and not bytes")
+
+
+def _refuse_place(queue_id: int, queue_offset: int) -> None:
+    """Raises `IllegalMessageError` for a queue, or an offset in it, that no unit can have."""
+    if not is_integer(queue_id) or not 0 <= queue_id < _INT:
+        raise _illegal(f"there is no queue {queue_id!r}")
+    if not is_integer(queue_offset) or not 0 <= queue_offset < _LONG:
+        raise _illegal(f"there is no queue offset {queue_offset!r}")
 
 
 def local_host(port: int) -> Host:

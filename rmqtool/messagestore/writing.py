@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import FutureAcks
 from rmqtool.messagestore.appending import NotAppendedError, Place
 from rmqtool.messagestore.arguments import checked, demand
@@ -116,12 +116,14 @@ class Writer:
         """See `MessageStore.put_batch`."""
         began = perf_counter_ns()
         given = _listed(messages)
-        if not given:
-            return []
+        if contexts is not None and len(contexts) != len(given):
+            raise UsageError(f"{len(contexts)} contexts for {len(given)} messages")
         try:
             refused = self._refusal()
             if refused is not None:
                 raise refused
+            if not given:
+                return []
             topic = self._topic_of(given[0].topic) if contexts is None else None
             if topic is not None and self._topics.is_batch(topic):
                 return self._put_inner(given, began)
@@ -180,9 +182,9 @@ class Writer:
         return self._put_list(_listed(messages), began)
 
     def _put_list(self, given: list[Message], began: int) -> list[Ack]:
+        refused = self._refusal()
         if not given:
             return []
-        refused = self._refusal()
         if refused is None and len(given) >= _MANY:
             acks_of_all = self._put_as_columns(given, began)
             if acks_of_all is not None:

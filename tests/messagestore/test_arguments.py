@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rmqtool import Message, MessageStore
-from rmqtool.errors import UsageError
+from rmqtool.errors import StoreClosedError, UsageError
+from rmqtool.messagestore.messages import AppendContext, PutStatus
 from tests.messagestore.helpers import open_small
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "put of a dictionary": lambda store: store.put({"topic": "T"}),
     "put of nothing": lambda store: store.put(None),
     "async put of text": lambda store: store.put_async("x"),
+    "a batch with fewer contexts": lambda store: store.put_batch([M, M], contexts=[AppendContext()]),
+    "columns of a generator of numbers": lambda store: store.get_table("T", 0, columns=iter([5])),
     "many are one": lambda store: store.put_many(M),
     "many are texts": lambda store: store.put_many([M, "a"]),
     "many of a generator are texts": lambda store: store.put_many(one for one in (M, "a")),
@@ -144,3 +147,56 @@ def test_a_release_that_is_not_known_is_said(
     assert [one.getMessage() for one in caplog.records] == [
         f"release {release} is not known, the newest known is 5.3.3"
     ]
+
+
+@pytest.mark.parametrize("release", ["x", "", "5.3.3-SNAPSHOT", "5..3"])
+def test_a_release_is_numbers(tmp_path: Path, release: str) -> None:
+    with pytest.raises(UsageError, match="not numbers between dots"):
+        open_small(tmp_path / "store", release)
+
+
+def test_an_empty_path_is_not_where_the_process_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="the path of the store is empty"):
+        MessageStore.open("", create=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_may_be_those_of_a_generator(store: MessageStore) -> None:
+    assert store.get_table("T", 0, columns=(one for one in ["topic"])).column_names == ["topic"]  # type: ignore[arg-type]
+
+
+def test_limits_of_any_size(store: MessageStore) -> None:
+    huge = 1 << 80
+    assert list(map(len, store.query_key("T", ["k", "l"], huge, begin=-huge, end=huge).values())) == [1, 0]
+    assert len(store.query_key("T", "k", huge, begin=-huge, end=huge)) == 1
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        AppendContext(queue_offset=-1),
+        AppendContext(queue_offset=1 << 63),
+        AppendContext(properties="a\x01b\x02"),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_a_context_that_no_record_has(store: MessageStore, context: AppendContext) -> None:
+    assert store.put(M, context=context).status is PutStatus.MESSAGE_ILLEGAL
+    assert store.offsets("T", 0) == (0, 1)
+
+
+@pytest.mark.parametrize("queue_id", [-1, 1 << 31, "0"])
+def test_a_context_asks_no_topic_but_what_a_queue_can_be(store: MessageStore, queue_id: Any) -> None:
+    before = store.queues()
+    ack = store.put(Message("T", b"", queue_id=queue_id), context=AppendContext())
+    assert ack.status is PutStatus.MESSAGE_ILLEGAL
+    assert store.queues() == before
+
+
+def test_a_closed_store_takes_not_even_nothing(tmp_path: Path) -> None:
+    store = open_small(tmp_path / "store")
+    store.close()
+    for call in (store.put_many, store.put_batch):
+        with pytest.raises(StoreClosedError):
+            call([])

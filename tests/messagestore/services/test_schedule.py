@@ -284,7 +284,8 @@ def test_columns_deliver_what_one_by_one_does(tmp_path: Path, release: str, odd:
             clock.now += 60_000
             assert store.deliver_due() == 400
             log = sorted((root / "commitlog").iterdir())
-            found.append([(path.name, path.read_bytes()) for path in log])
+            segments = [(path.name, path.read_bytes()) for path in log]
+            found.append([one for one in segments if any(one[1])])  # less those that were made ahead
             assert store.offsets("T0", 0)[1] == 67
     assert found[0] == found[1]
 
