@@ -17,6 +17,7 @@ import pytest
 
 from rmqtool import MessageStore
 from tests.cli.dumping import assert_one_line
+from tests.cli.screens import screen
 from tests.cli.test_interrupt import DRIVER
 from tests.helpers import ROOT, held, rmq
 
@@ -268,3 +269,12 @@ def test_a_body_is_read_from_files_and_pipes_alone(tmp_path):
         refused = rmq("store", "put", root, "T", "--body", f"@{place}")
         assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
         assert refused.stderr.replace(":", "").startswith(f"rmqtool --body {place} {said}")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_the_whole_reason(store: Path, width: int) -> None:
+    topic = "A_rather_long_topic_name_of_a_team"
+    code, shown = screen(width, "store", "put", store, topic, "--body", "x", "--queue", 77)
+    assert code == 1
+    assert f"topic {topic} has 4 write queues, not 77" in shown
+    assert max(map(len, shown.splitlines())) <= width

@@ -19,9 +19,9 @@ COLUMNS = [
     Column("queue_id", "queue", right=True),
     Column("queue_offset", "offset", right=True),
     Column("physical_offset", "physical", right=True, gives=2),
-    Column("uniq_key"),
+    Column("uniq_key", shrinks=True),
     Column("line", right=True, gives=1),
-    Column("message", shrinks=True),
+    Column("message", below=True),
 ]
 HALF_COLUMNS = [Column("transaction_id") if one.key == "uniq_key" else one for one in COLUMNS]
 """the id is what a commit or a rollback takes"""
