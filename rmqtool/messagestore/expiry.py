@@ -89,8 +89,10 @@ class Expiry:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends it, and a run by hand in another thread: behind it nothing is looked at any more."""
         self._stop.set()
+        with self._turn:
+            pass
         if self._thread.is_alive():
             self._thread.join()
 
@@ -115,8 +117,10 @@ class Expiry:
         return total
 
     def clean(self, *, manual: bool = False) -> Expired:
-        """One run. Raises `StoreIOError`."""
+        """One run, none once it was closed. Raises `StoreIOError`."""
         with self._turn:
+            if self._stop.is_set():
+                return Expired()
             cleaning = look(self.config, self._used(), self._hour(), manual=manual)
             self.full = cleaning.full
             self._again()

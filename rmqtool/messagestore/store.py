@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import StoreClosedError, StoreIOError, UsageError
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.settings import Given, StoreSettings
     from rmqtool.messagestore.statistics import StoreStatistics
     from rmqtool.store.config import StoreConfig
+
+Read = TypeVar("Read")
 
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
@@ -219,7 +221,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         )
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
-        found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
+        found = self._read(lambda: self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact))
         messages = found.messages
         self._statistics.got(len(messages), sum([len(one.raw) for one in messages]))
         return found
@@ -248,7 +250,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         )
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
-        found = self._reader.raw(topic, queue_id, offset, limit, wanted)
+        found = self._read(lambda: self._reader.raw(topic, queue_id, offset, limit, wanted))
         self._statistics.got(len(found.records), sum(map(len, found.records)))
         return found
 
@@ -266,14 +268,14 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         Not cut by a broker's limits of one pull. Raises as `get`, and `UsageError` for an unknown column.
         """
         self._ready(topic, queue_id, offset, None)
-        found = self._reader.table(topic, queue_id, offset, limit, columns)
+        found = self._read(lambda: self._reader.table(topic, queue_id, offset, limit, columns))
         self._statistics.got(found.num_rows, found.nbytes)
         return found
 
     def message_at(self, physical_offset: int) -> StoredMessage | None:
         """The message whose record begins at a physical offset, None where none does."""
         self._demand_open()
-        return self._reader.message_at(physical_offset)
+        return self._read(lambda: self._reader.message_at(physical_offset))
 
     @overload
     def query_key(  # type: ignore[overload-overlap]
@@ -304,8 +306,8 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._ready(topic, 0, 0, None)
         keys = self._memory_keys if topic in memory else self._keys
         if isinstance(key, str):
-            return keys.find(topic, key, limit, begin, end)
-        return keys.find_each(topic, key, limit, begin, end)
+            return self._read(lambda: keys.find(topic, key, limit, begin, end))
+        return self._read(lambda: keys.find_each(topic, key, limit, begin, end))
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
         """The queue offset that a broker answers for a point in time (ms): `lower` or `upper` boundary.
@@ -316,7 +318,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         if boundary not in set(Boundary):
             raise UsageError(f"{boundary} is not a boundary: {' or '.join(Boundary)}")
         self._ready(topic, queue_id, 0, None)
-        return self._reader.offset_by_time(topic, queue_id, timestamp, Boundary(boundary))
+        return self._read(lambda: self._reader.offset_by_time(topic, queue_id, timestamp, Boundary(boundary)))
 
     def offsets(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Offset of the first message of a queue, and of the next one; 0 and 0 without such a queue."""
@@ -379,6 +381,14 @@ class MessageStore(ServiceCalls, ReplicationCalls):
                     break
                 self._dispatching.arrived.wait(left)
         self._demand_open()
+
+    def _read(self, work: Callable[[], Read]) -> Read:
+        """What another thread closes meanwhile has no files any more. Raises `StoreClosedError`."""
+        try:
+            return work()
+        except StoreIOError:
+            self._demand_open()
+            raise
 
     def _refusal(self) -> IllegalMessageError | None:
         """Why nothing can be stored now. Raises `StoreClosedError`."""

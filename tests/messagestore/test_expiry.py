@@ -12,10 +12,11 @@ import pytest
 from rmqtool import Message
 from rmqtool.broker.disk import Room
 from rmqtool.broker.expiry import expired_below, expired_segments, look
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import StoreClosedError, StoreIOError
 from rmqtool.messagestore.messages import PutStatus
 from rmqtool.messagestore.queue_reader import QueueReader
 from rmqtool.store.config import config_of
+from tests.disks import replace
 from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, open_small, traffic
 
@@ -270,3 +271,45 @@ def test_a_run_that_was_cut_off_is_ended_by_the_next_life(tmp_path: Path, releas
     assert found.segments == 0
     assert (found.queue_files > 0 < found.index_files) != killed  # else by then it is done
     assert rmq("verify", root).exit_code == 0
+
+
+def test_a_close_waits_for_a_run_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which else goes on without descriptors, or with those of somebody else."""
+    root, real, closing = tmp_path / "store", os.unlink, list[threading.Thread]()
+    with open_small(root, deleteCommitLogFilesInterval=1) as store:
+        store.put_many(traffic(0, 200))
+        store.flush()
+        names = age(root, 3)
+
+        def unlink(path: Any, *rest: Any, **more: Any) -> None:
+            if not closing:
+                closing.append(threading.Thread(target=store.close))
+                closing[0].start()
+                closing[0].join(0.3)
+                assert closing[0].is_alive()
+            real(path, *rest, **more)
+
+        replace(monkeypatch, "unlink", unlink)
+        gone = store.expire()
+        closing[0].join(60)
+        assert 0 < gone.segments < 3
+        assert min(os.listdir(root / "commitlog")) == names[gone.segments]
+    with open_small(root) as store:
+        assert store.expire().segments == 3 - gone.segments
+
+
+def test_a_read_of_a_store_that_is_closed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no descriptors any more, and says why. 4.x asks queue files for their times."""
+    store, real = open_small(tmp_path / "store", "4.9.8"), os.stat
+    store.put(Message("T", b"", queue_id=0))
+    assert store.offset_by_time("T", 0, 0) == 0
+
+    def stat(path: Any, *rest: Any, **more: Any) -> os.stat_result:
+        if str(path).endswith(f"consumequeue/T/0/{0:020d}"):
+            replace(monkeypatch, "stat", real)
+            store.close()
+        return real(path, *rest, **more)
+
+    replace(monkeypatch, "stat", stat)
+    with pytest.raises(StoreClosedError):
+        store.offset_by_time("T", 0, 0)
