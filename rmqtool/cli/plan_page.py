@@ -198,12 +198,13 @@ def _costs(context: Context, page: Page, planned: Planned) -> None:
             "no entry is left that tells how many of the messages lost in front of it were in the queue"
         )
     if plan.undecided:
-        page.heading(f"Not decided: which of two whole records is right, {len(plan.undecided):,} times")
-    for pair in plan.undecided:
-        first, other = pair.physical_offsets
+        page.heading(f"Not decided: what whole records state is right, {len(plan.undecided):,} times")
+    for doubt in plan.undecided:
+        first, *others = doubt.physical_offsets
+        instead = f"the one at {others[0]} might be as well" if others else "it may be another queue's"
         page.line(
-            f"  {pair.topic}/{pair.queue_id} {pair.queue_offset}: the one at physical offset {first} is "
-            f"believed, the one at {other} might be as well"
+            f"  {doubt.topic}/{doubt.queue_id} {doubt.queue_offset}: the one at physical offset {first} is "
+            f"believed, {instead}"
         )
 
 

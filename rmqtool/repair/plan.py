@@ -136,13 +136,14 @@ class UnprovenOffsets(_Data):
 class Undecided(_Data):
     """Two whole records of one queue with one queue offset, of which nothing tells the one that lies.
 
-    physical_offsets: of the one that keeps the queue offset first, then of the other one.
+    physical_offsets: of the one that keeps the queue offset first, then of the other one. Or of a single one
+    that stays alone in its queue, while more than one other queue misses it.
     """
 
     topic: str
     queue_id: int
     queue_offset: int
-    physical_offsets: tuple[int, int]
+    physical_offsets: tuple[int, ...]
 
 
 class Checked(_Data):

@@ -13,6 +13,7 @@ import numpy as np
 
 from rmqtool.check.ranges import Ranges
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped, open_unplaced
+from rmqtool.repair.keep.claimed import claimed_elsewhere
 from rmqtool.repair.keep.counted import Ahead, blanks_between, by_units, in_skipping
 from rmqtool.repair.keep.donor import Donor, Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
@@ -40,7 +41,7 @@ from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -83,9 +84,9 @@ class RepairedLog:
     offsets were given out twice, left as they are. skipping: those of them that skip queue offsets. blanks:
     how many positions of each queue no record took, and stay as blank units. crowded: queues that miss more
     of them than the log ever had room for, left as they are too. ahead: light queues whose units count.
-    undecided: as in `Order`, with the frames of those that do not stay as they are. behind: whole messages
-    behind the end of the log that no queue takes. dropped: entries of light queues, as `Dropped`, that lead
-    to whole messages.
+    undecided: as in `Order`, with the frames of those that do not stay as they are. contested: as `Claims`
+    has them. behind: whole messages behind the end of the log that no queue takes. dropped: entries of light
+    queues, as `Dropped`, that lead to whole messages.
     """
 
     segments: list[PlacedSegment]
@@ -99,6 +100,7 @@ class RepairedLog:
     crowded: list[QueueKey] = field(default_factory=list)
     ahead: Ahead = field(default_factory=Ahead)
     undecided: list[tuple[tuple[Run, Frame | None], tuple[Run, Frame | None]]] = field(default_factory=list)
+    contested: list[Frame] = field(default_factory=list)
     behind: list[Frame] = field(default_factory=list)
     dropped: list[tuple[QueueKey, tuple[int, int]]] = field(default_factory=list)
 
@@ -205,10 +207,11 @@ class LogRepair:
             unlisted = Unlisted(survey, log)
             ahead = self._ahead(survey, unlisted)
         if unlisted.offsets:
-            survey = self._survey_of(survey.segments, np.fromiter(unlisted.offsets, np.int64))
-            open_skipped(survey)
-            ahead = self._ahead(survey)
+            survey, ahead = self._without(survey, unlisted.offsets)
         order = order_of(survey, self._pointed(survey), partial(self._places_of, survey))
+        if claimed := claimed_elsewhere(self.store, survey, order):
+            survey, ahead = self._without(survey, unlisted.offsets | claimed)
+            order = order_of(survey, self._pointed(survey), partial(self._places_of, survey))
         loosen(survey, order.outliers)
         with LogBytes(survey.segments, self.mode) as log:
             decided = self._decide(survey, order, log)
@@ -225,6 +228,7 @@ class LogRepair:
                 without=decided.without,
                 twice=sorted(order.twice),
                 skipping=order.skipping,
+                contested=claims.contested,
                 ahead=ahead,
             )
             frames = {one.start: one for there in claims.frames.values() for one in there}
@@ -296,6 +300,12 @@ class LogRepair:
         survey = surveyor.read(segments)
         cut_stale(survey)
         return survey
+
+    def _without(self, survey: Survey, offsets: Collection[int]) -> tuple[Survey, Ahead]:
+        """The log once more, with the records at these physical offsets as holes."""
+        survey = self._survey_of(survey.segments, np.fromiter(offsets, np.int64))
+        open_skipped(survey)
+        return survey, self._ahead(survey)
 
     def _pointed(self, survey: Survey) -> dict[int, list[Position]]:
         """Positions with a unit for the first record of those that are alone; opens fillers that lie."""

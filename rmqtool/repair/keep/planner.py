@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rmqtool.repair.keep.behind import OnlyEntries
-    from rmqtool.repair.keep.model import Frame
+    from rmqtool.repair.keep.model import Frame, QueueKey
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
     from rmqtool.store.files import StoreFile
@@ -286,6 +286,12 @@ def _notes(log: RepairedLog) -> list[str]:
         for (one, frame), (other, other_frame) in log.undecided
     ]
     notes += [
+        f"the record at physical offset {one.start} is alone in queue {one.key[0]}/{one.key[1]}, and other "
+        "queues miss it: nothing tells which of them, it stays"
+        for one in log.contested
+        if one.key is not None
+    ]
+    notes += [
         f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "
         f"{'blank entries keep them' if one.key in log.blanks else kept[one.key not in log.left]}"
         for one in log.without
@@ -323,13 +329,16 @@ def _unproven(log: RepairedLog) -> tuple[UnprovenOffsets, ...]:
 
 
 def _undecided(log: RepairedLog) -> tuple[Undecided, ...]:
-    """Pairs of whole records of which one was to be believed without a reason."""
+    """Whole records of which one, or whose queue, was to be believed without a reason."""
+    found: list[tuple[QueueKey, int, tuple[int, ...]]] = [
+        (one.key, one.first, (one.start, other.start)) for (one, _), (other, _) in log.undecided
+    ]
+    found += [
+        (one.key, one.slot, (one.start,))
+        for one in log.contested
+        if one.key is not None and one.slot is not None
+    ]
     return tuple(
-        Undecided(
-            topic=one.key[0],
-            queue_id=one.key[1],
-            queue_offset=one.first,
-            physical_offsets=(one.start, other.start),
-        )
-        for (one, _), (other, _) in log.undecided
+        Undecided(topic=key[0], queue_id=key[1], queue_offset=slot, physical_offsets=offsets)
+        for key, slot, offsets in found
     )

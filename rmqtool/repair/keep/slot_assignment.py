@@ -32,11 +32,13 @@ _BEYOND = 1 << 62
 class Claims:
     """Frames of every hole, by its number, in order; those that are to be tombstones have a key and a slot.
 
-    open: positions that no frame claims, by queue, in order, each to be placed in [low, high).
+    open: positions that no frame claims, by queue, in order, each to be placed in [low, high). contested:
+    whole records that stay alone in the queue that they state, as more than one other queue misses them.
     """
 
     frames: dict[int, list[Frame]] = field(default_factory=dict)
     open: dict[QueueKey, list[Missing]] = field(default_factory=dict)
+    contested: list[Frame] = field(default_factory=list)
 
 
 class SlotAssigner:
@@ -81,10 +83,11 @@ class SlotAssigner:
             for frame in frames:
                 self._claim(frame)
         left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
-        self._claim_nearly(left)
+        contested = self._claim_nearly(left)
         self._claim_batches([frame for frame in left if frame.key is None])
         for frame in left:
-            self._claim_alone(frame)
+            if self._claim_alone(frame) and frame.start in contested:
+                made.contested.append(frame)
         self._find_open(made)
         return made
 
@@ -233,27 +236,31 @@ class SlotAssigner:
         self._claimed[key][slot] = frame
         insort(self._slots[key], slot)
 
-    def _claim_nearly(self, frames: Sequence[Frame]) -> None:
+    def _claim_nearly(self, frames: Sequence[Frame]) -> set[int]:
         """By headers with one wrong part: the queue that misses something there tells which.
 
-        One that states another place was written there: it says nothing about what is missing here.
+        One that states another place was written there: it says nothing about what is missing here. Returns
+        where those begin that more than one queue may have had.
         """
         spoken = [(one, one.header) for one in frames if one.header is not None and one.header.own_place]
         if not spoken:
-            return
+            return set()
         asked = [(part, header.queue_offset) for _, header in spoken for part in _parts(header)]
         proven, possible = Offers(asked), Offers(asked)
         for offer, between in self._offers(batch=False):
             (proven if between else possible).add(offer)
-        for frame, header in spoken:
-            self._claim_one_nearly(frame, header, proven, possible)
+        queues = {
+            frame.start: self._claim_one_nearly(frame, header, proven, possible) for frame, header in spoken
+        }
+        return {start for start, count in queues.items() if count > 1}
 
-    def _claim_one_nearly(self, frame: Frame, header: Header, proven: Offers, possible: Offers) -> None:
+    def _claim_one_nearly(self, frame: Frame, header: Header, proven: Offers, possible: Offers) -> int:
         """Two parts of three have to be right, in one queue only; the queue's own header is right in all.
 
         proven: what queues miss between records that they have. It goes before `possible`: a queue may begin
         behind offset 0, as one does that a flipped bit made, and end anywhere. A whole record out of place
         could always be the next one of its own queue; that it states the next one of another is no chance.
+        Returns how many there are.
         """
         topic, slot = text_of(header.topic), header.queue_offset
         own = None if topic is None else (topic, header.queue_id)
@@ -270,12 +277,12 @@ class SlotAssigner:
             found = {(one.key, slot) for one in there}
             if not (found and frame.suspect and not between):
                 found |= {(own, one) for one, inner in ours if own is not None and inner is between}
-        if len(found) != 1:
-            return
-        ((key, slot),) = found
-        self._take(key, slot, frame)
-        for offers in (proven, possible):
-            offers.take(key, slot, frame.start, frame.end)
+        if len(found) == 1:
+            ((key, slot),) = found
+            self._take(key, slot, frame)
+            for offers in (proven, possible):
+                offers.take(key, slot, frame.start, frame.end)
+        return len(found)
 
     def _claim_batches(self, frames: Sequence[Frame]) -> None:
         """By headers in batch queues with a wrong number: one queue of the topic misses all they have."""
@@ -306,22 +313,25 @@ class SlotAssigner:
         known = topic is not None and topic in self._survey.batches and count is not None
         return (topic or "", header.queue_offset, count or 1) if known else None
 
-    def _claim_alone(self, frame: Frame) -> None:
+    def _claim_alone(self, frame: Frame) -> bool:
         """A whole record that is alone in its queue stays, unless a queue that missed it has taken it.
 
-        So does one of which only size and magic are gone, where its queue skips more than was lost.
+        So does one of which only size and magic are gone, where its queue skips more than was lost. Returns
+        whether it stays.
         """
         header = frame.header
         if frame.key is not None or header is None or not header.sound:
-            return
+            return False
         if not (frame.suspect or header.headless):
-            return
+            return False
         topic, slot = text_of(header.topic), header.queue_offset
         key = (topic or "", header.queue_id)
         stays = not self._order.chosen.get(key) or (header.headless and self._between(key, slot, frame))
         own = topic is not None and topic not in self._survey.batches
-        if own and stays and self._in_order(key, slot, frame):
-            self._take(key, slot, frame)
+        if not (own and stays and self._in_order(key, slot, frame)):
+            return False
+        self._take(key, slot, frame)
+        return True
 
     def _between(self, key: QueueKey, slot: int, frame: Frame) -> bool:
         """Whether a slot and its frame lie between two records of the queue, in order or not as a whole."""
