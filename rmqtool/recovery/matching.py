@@ -30,6 +30,7 @@ from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
 from rmqtool.scan.torn import torn_records
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end, pre_blanks
 from rmqtool.store.holes import STEP, data_windows
+from rmqtool.store.names import LONG_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -509,12 +510,15 @@ def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntri
 def _into_log(start: Start, queue: AnyQueue, seen: Matches, unnamed: Ints) -> tuple[int, int]:
     """Entries that lead into the log, and those of them that lead to a record whose topic no queue can have.
 
-    Not counted (0) where as many records were matched as can be.
+    Not counted (0) where as many records were matched as can be. A zero entry that is taken for a message
+    ends truncation, so that entries in front of it stay, also those that lead behind the end of the log.
     """
     low, high = start.log.min_offset, start.log.max_offset
     if not isinstance(queue, BatchConsumeQueue):
         end = min(queue.recovered_max, queue.max_offset)
-        if seen.matched >= end - max(queue.min_offset, 0):
+        if queue.phantom is not None:
+            high = LONG_MAX
+        elif seen.matched >= end - max(queue.min_offset, 0):
             return 0, 0
         parts = _plain_offsets(queue, end)
     else:
