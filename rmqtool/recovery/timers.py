@@ -17,10 +17,10 @@ import numpy as np
 from formats.commitlog import BLANK_MAGIC_CODE
 from formats.primitives import dtype_of
 from formats.timer import (
-    TIMER_CHECK_SIZE,
     TIMER_MAGIC_BITS,
     TIMER_UNIT_SIZE,
     WHEEL_SIZE,
+    WHEEL_SLOTS,
     TimerUnit,
     WheelSlot,
     parse_timer_check,
@@ -28,6 +28,7 @@ from formats.timer import (
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.load import load_files, timers_in_use
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+from rmqtool.broker.timer_check import CHECK, TIMERS, Fault, check_faults, holds_timers
 from rmqtool.store.holes import data_windows
 from rmqtool.store.whole import read_whole
 
@@ -40,11 +41,10 @@ if TYPE_CHECKING:
     from rmqtool.broker.start import AnyQueue, Start
     from rmqtool.store.files import StoreFile
 
-TIMERS = ("rmq_sys_wheel_timer", 0)
-TIMER_HARM = _LOST, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-AGAIN"
-_DIRECTORY, WHEEL, CHECK = "timerlog", "timerwheel", "config/timercheck"
-_CLOCKS_DIFFER = 3_600_000
-"""ms by which that of another machine may be ahead"""
+TIMER_HARM = _LOST, _PASSED, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-PASSED", "DR-TIMERS-AGAIN"
+_DIRECTORY, WHEEL = "timerlog", "timerwheel"
+_BLANK_SLOTS = 60
+"""`TIMER_BLANK_SLOTS`"""
 _SLOT, _UNIT = dtype_of(WheelSlot), dtype_of(TimerUnit)
 
 
@@ -74,8 +74,7 @@ def in_use(start: Start) -> bool:
 def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
     """Timers that are never delivered, or once more, because one of the three files is gone or wrong.
 
-    A time in the checkpoint that has not come was not written by a broker: none is looked at until then. Both
-    queue offsets are the same there, but on a slave, which comes no further than its master.
+    Or because the broker was down for longer than its wheel looks back.
     """
     queue = start.queues.get(TIMERS)
     if not in_use(start) or queue is None or queue.max_offset <= max(queue.min_offset, 0):
@@ -84,21 +83,34 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
     file = start.store.file(CHECK)
     raw = read_whole(file) if file is not None else b""
     check = parse_timer_check(raw)
-    filled = bool(log.files) and not _starts_blank(log)
+    filled = holds_timers([one.file for one in log.files])
     last, master = int(check.last_timer_queue_offset), int(check.master_timer_queue_offset)
     taken = min(last, master, queue.max_offset)
+    now = int(time.time() * 1000)
     if not filled and taken > first:
         yield TimerHarm(_LOST, (_DIRECTORY,), taken - first)
-    if int(check.last_read_time) > time.time() * 1000 + _CLOCKS_DIFFER:
-        yield TimerHarm(_LOST, (CHECK,), queue.max_offset - first)
-    # a broker makes the file before its first timer: without it nobody knows what was delivered
-    if len(raw) < TIMER_CHECK_SIZE or (filled and not check.last_read_time and not taken):
-        yield TimerHarm(_AGAIN, (CHECK,), queue.max_offset - first)
-    elif filled and max(master, first) < min(last, queue.max_offset):
-        yield TimerHarm(_AGAIN, (CHECK,), min(last, queue.max_offset) - max(master, first))
+    for one in check_faults(raw, first, queue.max_offset, now, filled=filled):
+        yield TimerHarm(_LOST if one.fault is Fault.AHEAD else _AGAIN, (CHECK,), one.count)
     if filled:
+        if check.last_read_time:
+            yield from _passed_over(start, int(check.last_read_time), now)
         yield from _out_of_reach(start, log, check, queue)
         yield from _read_again(log, int(check.last_timer_log_flush_position))
+
+
+def _passed_over(start: Start, read_time: int, now: int) -> Iterator[TimerHarm]:
+    """Timers that were due while no broker ran, for longer than half the wheel (`TIMER_WHEEL_TTL_DAY`)."""
+    precision = start.settings.timer_precision
+    first = now // precision * precision - (WHEEL_SLOTS // 2 - _BLANK_SLOTS) * precision
+    wheel = start.store.file(WHEEL)
+    if wheel is None or first <= read_time:
+        return
+    count = 0
+    for slots in _waiting(wheel, read_time, precision):
+        passed = slots["count"][slots["time"] * precision < first]
+        count += int(np.maximum(passed, 1).sum())
+    if count:
+        yield TimerHarm(_PASSED, (WHEEL,), count)
 
 
 def _out_of_reach(start: Start, log: MappedFiles, check: Container, queue: AnyQueue) -> Iterator[TimerHarm]:
@@ -205,12 +217,3 @@ def unread_files(log: MappedFiles, flush_position: int) -> list[MappedFile]:
     bases = [one.base for one in log.files]
     scanned = max((base for base in bases if base <= begin), default=min(bases, default=0))
     return [one for one in log.files if one.base < scanned]
-
-
-def _starts_blank(log: MappedFiles) -> bool:
-    """The first file begins with zeros: nothing was put into it, or it was lost in a power cut."""
-    first = log.files[0]
-    if first.file is None:
-        return True
-    with first.file.open("pread") as source:
-        return not source.window(0, TIMER_UNIT_SIZE).any()

@@ -192,6 +192,7 @@ def test_a_topic_table_that_nobody_can_read_beside_batch_queues(tmp_path: Path) 
 def test_an_empty_file_of_the_timer_log_that_is_not_its_last(tmp_path: Path) -> None:
     """11995: behind another refusal `recover` had left this one."""
     golden = open_golden("b533-timer", tmp_path)
+    timers_moved(golden.path)
     files = sorted((golden.path / "timerlog").iterdir())
     assert len(files) > 1
     files[-2].write_bytes(b"")
@@ -245,6 +246,7 @@ def test_a_database_that_is_moved_out_leaves_queue_files(tmp_path: Path, said: b
 def test_a_timer_wheel_with_bytes_behind_its_last_slot(tmp_path: Path) -> None:
     """13484: it was moved out, and timers in front of the end of the timer log were lost with it."""
     golden = open_golden("b533-timer", tmp_path)
+    timers_moved(golden.path)
     wheel = golden.path / "timerwheel"
     was = wheel.read_bytes()
     with wheel.open("ab") as file:
@@ -490,6 +492,7 @@ def test_a_table_that_would_load_empty_has_a_way_out(tmp_path: Path) -> None:
 def test_timers_that_are_lost_anyway_speak_against_no_plan(damage: str, tmp_path: Path) -> None:
     """61009, 61319: a start of the store takes their messages away, or is refused, and says no more."""
     golden = open_golden("b533-timer", tmp_path)
+    timers_moved(golden.path)
     path = golden.path / "timerlog" / f"{0:020d}"
     if damage == "empty":
         path.write_bytes(b"")
@@ -521,6 +524,7 @@ def test_queues_of_a_topic_that_the_table_does_not_have(all_gone: bool, tmp_path
 def test_a_new_timer_wheel_is_made_from_all_of_the_timer_log(damage: str, tmp_path: Path) -> None:
     """110622: it reached the last files only, and the plan was refused over the timers of the others."""
     golden = open_golden("b533-timer", tmp_path)
+    timers_moved(golden.path)
     wheel, check = golden.path / "timerwheel", golden.path / "config/timercheck"
     wheel.write_bytes(wheel.read_bytes()[:1000]) if damage == "cut" else wheel.unlink()
     conf = ("--store-config", golden.config_path)
@@ -538,6 +542,7 @@ def test_a_new_timer_wheel_is_made_from_all_of_the_timer_log(damage: str, tmp_pa
 def test_a_timer_log_that_a_broker_stops_in_is_not_read_from_its_begin(tmp_path: Path) -> None:
     """What lies behind the place would be put into the log, and delivered, once more."""
     golden = open_golden("b533-timer", tmp_path)
+    timers_moved(golden.path)
     (golden.path / "timerwheel").unlink()
     with (golden.path / f"timerlog/{0:020d}").open("r+b") as file:
         file.seek(52)

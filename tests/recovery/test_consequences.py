@@ -13,12 +13,15 @@ import pytest
 
 from fixtures import copy_base, damage_case, golden_names
 from fixtures.stores import HandmadeStore, healthy_store
+from fixtures.timers import timers_moved
 from rmqtool.check.config_files import check_config
 from rmqtool.check.layout import check_layout
+from rmqtool.check.verify import Verification
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
 from rmqtool.scan import kernels_python
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
@@ -423,11 +426,33 @@ def test_compaction_logs_that_are_damaged(golden: Callable[[str], Golden], tmp_p
         assert found.verdict is verdict
 
 
+def timer_store(golden: Callable[[str], Golden], root: Path, *, stopped_before: int = 0) -> int:
+    """A store whose broker stopped so many ms ago; by how many its times are later than the golden's."""
+    shutil.copytree(golden("b533-timer").path, root)
+    return timers_moved(root, stopped_before=stopped_before)
+
+
+DAY = 86_400_000
+
+
+@shows("DR-TIMERS-PASSED")
+def test_a_broker_was_down_for_longer_than_its_timer_wheel_looks_back(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """A broker of 5.3.3 delivered 40 of 40 timers 6 days after its stop, and none 8 days after it."""
+    for days, passed in ((6, []), (8, [11])):
+        root = tmp_path / str(days)
+        timer_store(golden, root, stopped_before=days * DAY)
+        found = simulate(Store.open(root), "5.3.3")
+        assert [one.facts["count"] for one in of(found, "DR-TIMERS-PASSED")] == passed
+        assert found.verdict is (Verdict.UNSAFE if passed else Verdict.SAFE)
+
+
 @shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS")
 def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#recover`: only the last files of the timer log are read for a new wheel."""
     root = tmp_path / "whole"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     assert simulate(Store.open(root), "5.3.3").verdict is Verdict.SAFE
     wanted = {
         "timerlog": "DR-TIMERS-LOST",
@@ -436,7 +461,7 @@ def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Pa
     }
     for name, code in wanted.items():
         root = tmp_path / code / name.rpartition("/")[2]
-        shutil.copytree(golden("b533-timer").path, root)
+        timer_store(golden, root)
         place = root / name
         shutil.rmtree(place) if place.is_dir() else place.unlink()
         found = simulate(Store.open(root), "5.3.3")
@@ -449,7 +474,7 @@ def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Pa
 def test_nothing_of_the_timer_log_came_along(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """The log of messages still holds delivered timers, and a new `config/timercheck` counts none of them."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     for name in ("timerlog", "timerwheel", "config/timercheck"):
         place = root / name
         shutil.rmtree(place) if place.is_dir() else place.unlink()
@@ -467,7 +492,7 @@ def test_a_file_of_the_timer_log_is_missing(
 ) -> None:
     """Ten timers wait from 2340 to 2860 when the broker stops; those of the first files are delivered."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     (root / f"timerlog/{base:020d}").unlink()
     found = simulate(Store.open(root), "5.3.3")
     harm = [one for one in found.consequences if one.code.startswith("DR-TIMERS")]
@@ -484,10 +509,10 @@ def test_the_first_file_of_the_timer_log_has_timers_that_wait(
 ) -> None:
     """Their messages are there, so that it has not expired."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    delta = timer_store(golden, root)
     (root / f"timerlog/{0:020d}").unlink()
     check = root / "config/timercheck"
-    patched(check, 0, (1_795_253_527_000).to_bytes(8, "big"))
+    patched(check, 0, (1_795_253_527_000 + delta).to_bytes(8, "big"))
     (one,) = of(simulate(Store.open(root), "5.3.3"), "DR-TIMERS-LOST")
     assert (one.paths, one.facts["count"]) == ((f"timerlog/{0:020d}",), 11)
 
@@ -496,7 +521,7 @@ def test_the_first_file_of_the_timer_log_has_timers_that_wait(
 def test_what_is_no_timer_ends_the_timer_log(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#recoverAndRevise` cuts the log there, and reads the rest from the topic again."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     patched(root / f"timerlog/{2080:020d}", 104, bytes(52))
     found = simulate(Store.open(root), "5.3.3")
     (one,) = of(found, "DR-TIMERS-AGAIN")
@@ -519,18 +544,22 @@ def test_a_timer_check_that_no_broker_writes(
 ) -> None:
     """A broker of 5.3.3 delivered none of 40 timers with such a time, and each twice with such an offset."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     patched(root / "config/timercheck", position, value.to_bytes(8, "big"))
     found = simulate(Store.open(root), "5.3.3")
     harm = [one for one in found.consequences if one.code in {"DR-TIMERS-LOST", "DR-TIMERS-AGAIN"}]
     assert {one.code: one.facts["count"] for one in harm} == wanted
+    store = Store.open(root)
+    run = Verification(store, ReadOptions.of(store))
+    said = {"CP-TIMERS-AHEAD": "DR-TIMERS-LOST", "CP-TIMERS-BEHIND": "DR-TIMERS-AGAIN"}
+    assert {said[one.code]: one.expected for one in run.findings() if one.code in said} == wanted
     assert found.verdict is (Verdict.UNSAFE if wanted else Verdict.SAFE)
 
 
 @shows("DR-TIMERS-AGAIN")
 def test_a_timer_check_that_is_cut(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     os.truncate(root / "config/timercheck", 24)
     (one,) = of(simulate(Store.open(root), "5.3.3"), "DR-TIMERS-AGAIN")
     assert one.paths == ("config/timercheck",)
@@ -539,7 +568,7 @@ def test_a_timer_check_that_is_cut(golden: Callable[[str], Golden], tmp_path: Pa
 def test_counts_of_timers_that_cannot_be_parsed(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#load` fails with `TimerMetrics#load`; a broker of 5.3.3 ends with -3."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     counts = root / "config/timermetrics"
     counts.write_bytes(b'{"a":[1,')
     assert simulate(Store.open(root), "5.3.3").verdict is Verdict.SAFE
@@ -556,7 +585,7 @@ def test_counts_of_timers_that_cannot_be_parsed(golden: Callable[[str], Golden],
 def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#load` fails by `MappedFileQueue#doLoad`, and with it the broker."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     with (root / "timerlog" / f"{520:020d}").open("r+b") as file:
         file.truncate(300)
     found = simulate(Store.open(root), "5.3.3")
@@ -772,7 +801,7 @@ def test_a_directory_where_log_or_queue_will_grow(tmp_path: Path, place: str) ->
 def test_a_directory_where_the_timer_log_will_grow(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """5.3.3 starts, and delivers no timer from then on (30 of 30 that were sent)."""
     root = tmp_path / "store"
-    shutil.copytree(golden("b533-timer").path, root)
+    timer_store(golden, root)
     last = max((root / "timerlog").iterdir())
     path = f"timerlog/{int(last.name) + last.stat().st_size:020}"
     (root / path).mkdir()

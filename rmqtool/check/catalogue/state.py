@@ -68,6 +68,27 @@ ENTRIES = (
         "a broker reads what is missing as zeros and ignores the rest",
     ),
     Code(
+        "CP-TIMERS-AHEAD",
+        Severity.ERROR,
+        "timers were read up to {found}, a time that has not come: up to {expected} are not delivered "
+        "until then",
+        "a broker writes no such time; bring config/timercheck, timerwheel and timerlog back from one backup",
+    ),
+    Code(
+        "CP-TIMERS-BEHIND",
+        Severity.ERROR,
+        "the master has taken timers up to queue offset {found}, the timer log has more: {expected} "
+        "{expected:is|are} put there again, and delivered once more",
+        "config/timercheck is not of this timer log: bring both back from one backup",
+    ),
+    Code(
+        "CP-TIMERS-UNKNOWN",
+        Severity.ERROR,
+        "{found}: up to {expected} {expected:timer is|timers are} put into the timer log again, and those "
+        "that were delivered are delivered once more",
+        "bring config/timercheck and the files of timerlog back from one backup",
+    ),
+    Code(
         "CP-UNREADABLE",
         Severity.WARNING,
         "the checkpoint cannot be read: {found}",

@@ -253,6 +253,11 @@ BEHAVIOURS = (
         ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS"),
     ),
     Behaviour(
+        "more-11",
+        "timers of a store that no broker had for 8 days: none is delivered; after 6 days all are",
+        ("DR-TIMERS-PASSED",),
+    ),
+    Behaviour(
         "more-10",
         "compaction logs and queues with other names: no start; with another length: that queue is left out; "
         "a damaged record is handed out, or ends what is served",

@@ -122,6 +122,14 @@ QUEUES = (
         "5.0.0 and later",
     ),
     Entry(
+        "DR-TIMERS-PASSED",
+        E,
+        "up to {count} {count:timer was|timers were} due while no broker ran, and a start more than 7 days "
+        "later (604,740 times timerPrecisionMs) passes over {count:it|them}: never delivered",
+        "the messages stay in the topic rmq_sys_wheel_timer",
+        "5.0.0 and later",
+    ),
+    Entry(
         "DR-TIMERS-AGAIN",
         E,
         "config/timercheck or the end of the timer log is gone: up to {count} "

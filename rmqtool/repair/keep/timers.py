@@ -17,8 +17,9 @@ from formats.timer import (
 )
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import RefusedError, refused_by_timers
+from rmqtool.broker.timer_check import CHECK
 from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.timers import CHECK, WHEEL, entries_end, in_use, load_timer_log, unread_files
+from rmqtool.recovery.timers import WHEEL, entries_end, in_use, load_timer_log, unread_files
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.holes import data_windows
