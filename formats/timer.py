@@ -32,6 +32,15 @@ TimerUnit = Schema(
 TIMER_UNIT_SIZE = sizeof(TimerUnit)
 TIMER_MAGIC_BITS = 0xF
 """which bits `magic` can have: set by default, rolled, deleted, and one of no use"""
+TIMER_SET, TIMER_ROLLED, TIMER_DELETES = 1, 2, 4
+ROLL_TIMES = "TIMER_ROLL_TIMES"
+"""property: how often a message was put into the timer topic again, as it was due beyond the wheel"""
+
+TimerBlank = Schema(cs.Struct("size" / cs.Int32sb, "previous" / cs.Int64sb, "magic" / cs.Int32sb))
+"""Ends a file: bytes left, and the magic of a blank."""
+
+TIMER_BLANK = sizeof(TimerBlank)
+"""bytes that have to be left behind a unit"""
 
 WheelSlot = Schema(
     cs.Struct(
@@ -46,6 +55,8 @@ WheelSlot = Schema(
 
 WHEEL_SLOTS = 2 * 7 * 24 * 3600
 """two weeks of seconds (`TimerMessageStore`)"""
+WHEEL_SPAN = WHEEL_SLOTS // 2 - 60
+"""slots that a start looks back, and the most that a timer lies ahead (`TIMER_BLANK_SLOTS`)"""
 WHEEL_SIZE = WHEEL_SLOTS * sizeof(WheelSlot)
 """bytes of `timerwheel`"""
 

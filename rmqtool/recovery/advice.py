@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.record_check import ORDINARY_STOPS
+from rmqtool.broker.timer_check import CHECK
 from rmqtool.recovery.outcome import Verdict
+from rmqtool.recovery.timers import TIMER_HARM
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -178,6 +180,8 @@ def _repairable(one: Outcome, asked: Invocation) -> bool:
         return True
     blocking = (found.paths for found in one.consequences if found.code in _IN_THE_WAY)
     if any(set(paths).isdisjoint({"commitlog", *asked.links}) for paths in blocking):
+        return True
+    if any(found.code in TIMER_HARM and found.paths != (CHECK,) for found in one.consequences):
         return True
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled

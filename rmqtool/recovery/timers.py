@@ -20,7 +20,7 @@ from formats.timer import (
     TIMER_MAGIC_BITS,
     TIMER_UNIT_SIZE,
     WHEEL_SIZE,
-    WHEEL_SLOTS,
+    WHEEL_SPAN,
     TimerUnit,
     WheelSlot,
     parse_timer_check,
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 TIMER_HARM = _LOST, _PASSED, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-PASSED", "DR-TIMERS-AGAIN"
 _DIRECTORY, WHEEL = "timerlog", "timerwheel"
-_BLANK_SLOTS = 60
-"""`TIMER_BLANK_SLOTS`"""
 _SLOT, _UNIT = dtype_of(WheelSlot), dtype_of(TimerUnit)
 
 
@@ -101,7 +99,7 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
 def _passed_over(start: Start, read_time: int, now: int) -> Iterator[TimerHarm]:
     """Timers that were due while no broker ran, for longer than half the wheel (`TIMER_WHEEL_TTL_DAY`)."""
     precision = start.settings.timer_precision
-    first = now // precision * precision - (WHEEL_SLOTS // 2 - _BLANK_SLOTS) * precision
+    first = now // precision * precision - WHEEL_SPAN * precision
     wheel = start.store.file(WHEEL)
     if wheel is None or first <= read_time:
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.timers import timers_moved
 from tests.helpers import rmq
 from tests.interop.broker import Broker
 from tests.interop.conftest import require
@@ -61,3 +62,61 @@ def test_a_new_wheel_reaches_all_files_of_the_timer_log(
     with Broker(RELEASE, out, tmp_path / "repaired", **SETTINGS):
         time.sleep(max(DELAY_SECONDS + SEVERAL - (time.monotonic() - began), 15))
     assert delivered(out) == TIMERS
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("damage", "stopped_before", "sound"),
+    [
+        ("gap", 150_000, False),
+        ("log", 150_000, False),
+        ("end", 150_000, False),
+        ("none", 6 * DAY, True),
+        ("none", 8 * DAY, False),
+    ],
+)
+def test_timers_that_wait_are_delivered_once(
+    damage: str, stopped_before: int, sound: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Of 40 timers every other one is delivered before the broker stops, and the damage done.
+
+    sound: a broker delivers each once without a repair.
+    """
+    require(request.config, RELEASE, "broker")
+    root = tmp_path / "store"
+    for one in ("first", "as-it-was", "repaired"):
+        (tmp_path / one).mkdir()
+    with Broker(RELEASE, root, tmp_path / "first", **SETTINGS) as broker:
+        broker.create_topic("Timed", "")
+        for number in range(TIMERS):
+            broker.send("Timed", b"%d" % number, TIMER_DELAY_MS=(100 if number % 2 else 3) * 1000)
+        time.sleep(10)
+        broker.stop()
+    assert delivered(root) == TIMERS // 2
+    timers_moved(root, stopped_before=stopped_before)
+    files = sorted((root / "timerlog").iterdir())
+    if damage == "gap":
+        files[2].unlink()
+    elif damage == "log":
+        shutil.rmtree(root / "timerlog")
+    elif damage == "end":
+        with files[3].open("r+b") as file:
+            file.write(bytes(104))
+    out = tmp_path / "out"
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    asked = ("--as-version", RELEASE, "--store-config", conf)
+    assert (rmq("doctor", root, *asked).exit_code == 0) == sound
+    done = rmq("recover", root, "--output", out, "--apply", *asked)
+    if not sound:
+        assert done.exit_code == 0, done.stdout
+        assert rmq("doctor", out, *asked).exit_code == 0
+        with Broker(RELEASE, out, tmp_path / "repaired", **SETTINGS):
+            time.sleep(25)
+        assert delivered(out) == TIMERS
+    with Broker(RELEASE, root, tmp_path / "as-it-was", **SETTINGS):
+        time.sleep(25)
+    assert (delivered(root) == TIMERS) == sound

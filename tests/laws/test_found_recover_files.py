@@ -199,7 +199,7 @@ def test_an_empty_file_of_the_timer_log_that_is_not_its_last(tmp_path: Path) -> 
     (golden.path / "commitlog/more").write_bytes(b"x")
     conf = ("--store-config", golden.config_path)
     rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
-    assert files[-1].stat().st_size == (tmp_path / "out/timerlog" / files[-2].name).stat().st_size
+    assert rmq("doctor", tmp_path / "out", *conf).exit_code == 0
 
 
 @pytest.mark.parametrize("entries", ["", "3:5"])
@@ -498,12 +498,13 @@ def test_timers_that_are_lost_anyway_speak_against_no_plan(damage: str, tmp_path
         path.write_bytes(b"")
     else:
         shutil.rmtree(path.parent)
+    (golden.path / "config/timercheck").unlink()  # with it `recover` makes a new timer log
     with (golden.path / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.write(bytes(400))
     done = rmq("recover", golden.path, "--store-config", golden.config_path, "--json")
     checked = json.loads(done.stdout)["summary"]["checked"]
     assert checked["proven"], checked
-    assert any("DR-TIMERS-LOST" in one for one in checked["remains"])
+    assert any("DR-TIMERS-" in one for one in checked["remains"])
 
 
 @pytest.mark.parametrize("all_gone", [True, False])
@@ -539,18 +540,18 @@ def test_a_new_timer_wheel_is_made_from_all_of_the_timer_log(damage: str, tmp_pa
     assert (new[:8], new[16:]) == (old[:8], old[16:])
 
 
-def test_a_timer_log_that_a_broker_stops_in_is_not_read_from_its_begin(tmp_path: Path) -> None:
-    """What lies behind the place would be put into the log, and delivered, once more."""
+def test_a_timer_log_that_a_broker_stops_in_is_made_of_the_topic(tmp_path: Path) -> None:
+    """Read from its begin, what lies behind the place would be put into the log, and delivered, once more."""
     golden = open_golden("b533-timer", tmp_path)
     timers_moved(golden.path)
     (golden.path / "timerwheel").unlink()
     with (golden.path / f"timerlog/{0:020d}").open("r+b") as file:
         file.seek(52)
         file.write(bytes(4))
-    done = rmq("recover", golden.path, "--json", "--store-config", golden.config_path)
-    paths = [one["path"] for one in json.loads(done.stdout)["rows"] if one["type"] == "change"]
-    assert "config/timercheck" not in paths
-    assert done.exit_code == 1
+    conf = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stdout
+    assert rmq("doctor", tmp_path / "out", *conf).exit_code == 0
 
 
 def test_a_plan_is_held_against_a_release_that_refuses_the_store_as_it_is(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ ENTRIES = (
         Severity.ERROR,
         "the master has taken timers up to queue offset {found}, the timer log has more: {expected} "
         "{expected:is|are} put there again, and delivered once more",
-        "config/timercheck is not of this timer log: bring both back from one backup",
+        "rmqtool recover STORE makes a timer log of those that wait",
     ),
     Code(
         "CP-TIMERS-UNKNOWN",

@@ -117,8 +117,8 @@ QUEUES = (
         "up to {count} {count:timer that is|timers that are} not due yet {count:is never delivered: its "
         "entry in the timer log is|are never delivered: their entries in the timer log are} gone, the new "
         "timer wheel does not reach {count:it|them}, or config/timercheck says that {count:it was|they were}",
-        "rmqtool recover STORE has the wheel rebuilt from all of a whole timer log; else bring timerlog, "
-        "timerwheel and config/timercheck back from one backup; the messages stay",
+        "rmqtool recover STORE makes a timer log of those that wait; without config/timercheck bring "
+        "timerlog, timerwheel and config/timercheck back from one backup; the messages stay",
         "5.0.0 and later",
     ),
     Entry(
@@ -126,7 +126,7 @@ QUEUES = (
         E,
         "up to {count} {count:timer was|timers were} due while no broker ran, and a start more than 7 days "
         "later (604,740 times timerPrecisionMs) passes over {count:it|them}: never delivered",
-        "the messages stay in the topic rmq_sys_wheel_timer",
+        "rmqtool recover STORE makes a timer log with which they are delivered, by a start within 6 days",
         "5.0.0 and later",
     ),
     Entry(
@@ -135,7 +135,8 @@ QUEUES = (
         "config/timercheck or the end of the timer log is gone: up to {count} "
         "{count:timer is|timers are} put into the timer log again, and those that were delivered are "
         "delivered once more",
-        "bring config/timercheck and the files of timerlog back from one backup",
+        "rmqtool recover STORE makes a timer log of those that wait; without config/timercheck bring both "
+        "back from one backup",
         "5.0.0 and later",
     ),
     Entry(

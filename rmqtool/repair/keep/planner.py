@@ -19,6 +19,7 @@ from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants
 from rmqtool.repair.keep.segments import segment_edits, with_log
 from rmqtool.repair.keep.state import LogFacts, state_edits
 from rmqtool.repair.keep.strays import stray_edits
+from rmqtool.repair.keep.timer_log import timer_log_edits
 from rmqtool.repair.keep.unfit import NO_RECORD, refuse_unfit
 from rmqtool.repair.plan import (
     Action,
@@ -139,6 +140,12 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     with progress.stage(size):
         derived = DerivedRepair(after, options.release, log, files, work, progress).repair()
     edits += derived.edits
+    timers = timer_log_edits(
+        store_with(after, derived.edits), options.release, settings_of(store), progress.reading
+    )
+    own = {one.change.path for one in timers}
+    unblocked = [one for one in unblocked if one.change.path not in own]
+    edits += timers
     refuse_directories(store, edits)
     edits += stray_edits(store, options.release, named=options.named_release is not None)
     edits += state_edits(store, LogFacts.of(log, derived.full_index_timestamp), changed=bool(edits))

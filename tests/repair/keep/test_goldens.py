@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import golden_names
+from fixtures.timers import timers_moved
 from rmqtool.store.layout import Store
 from tests.repair.keep.laws import kept, repair
 
@@ -25,8 +26,13 @@ HEALTHY = [
 
 @pytest.mark.share
 @pytest.mark.parametrize("name", HEALTHY)
-def test_a_healthy_store_stays_as_it_is(name: str, golden: Callable[[str], Golden]) -> None:
-    root = golden(name).path
+def test_a_healthy_store_stays_as_it_is(
+    name: str, fresh_golden: Callable[[str], Golden], golden: Callable[[str], Golden]
+) -> None:
+    timed = name in {"b533-pop", "b533-timer"}  # what waited was due long ago
+    root = (fresh_golden if timed else golden)(name).path
+    if timed:
+        timers_moved(root)
     changes = kept(root, Store.open(root).release.last).changes
     # without a topic table no broker of 5.x opens batch queues
     assert {one.path for one in changes} == (
