@@ -135,3 +135,20 @@ def test_no_way_leads_to_recover(golden: Callable[[str], Golden], tmp_path: Path
     zeroed(root / LOG / LAST, 300, 8280)
     said = rmq("doctor", root)
     assert "rmqtool recover" not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_recover_says_that_it_leaves_them(
+    golden: Callable[[str], Golden], tmp_path: Path, more: bool
+) -> None:
+    """Nothing to change, or something else was changed, and exit 0."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-compaction").path, root)
+    if more:
+        (root / "abort").write_bytes(b"")
+        shutil.rmtree(root / "consumequeue/TopicCompact")
+    zeroed(root / LOG / FIRST, 300, 2000)
+    said = rmq("recover", root, "--json")
+    summary = json.loads(said.stdout)["summary"]
+    assert (said.exit_code, bool(summary["changes"])) == (1, more)
+    assert [one for one in summary["checked"]["remains"] if one.startswith("compaction logs have damage: ")]

@@ -14,6 +14,7 @@ from fixtures.compound import make
 from fixtures.goldens import open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
+from fixtures.timers import timers_moved
 from rmqtool.repair.keep.strays import stray_edits
 from rmqtool.store.kinds import CONFIG_NAMES
 from rmqtool.store.layout import Store

@@ -36,7 +36,7 @@ from rmqtool.repair.plan import (
 from rmqtool.repair.plan_words import counted, dropped
 from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import Begun, begin, costs_of
+from rmqtool.repair.prove.started import Begun, begin, costs_of, left_in_compaction
 from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
@@ -177,7 +177,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
             skipping=frozenset(log.skipping),
         ),
     )
-    if costs is not None and (remains := _remains(costs)) is not None:
+    if costs is not None and (remains := _remains(costs, left_in_compaction(store, progress))) is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)
 
@@ -236,9 +236,9 @@ def _saved(begun: Begun, progress: Counted) -> Cost:
     )
 
 
-def _remains(costs: Costs) -> Checked | None:
-    """What a start costs although nothing is to change; why it is refused the plan says itself."""
-    remains = costs.in_words(costs.harm.values())
+def _remains(costs: Costs, left: tuple[str, ...]) -> Checked | None:
+    """What a start costs although nothing is to change, and what is left; why it is refused the plan says."""
+    remains = (*left, *costs.in_words(costs.harm.values()))
     if costs.outcome.refusal is not None or not remains:
         return None
     return Checked(by=("a start was simulated on the store",), remains=remains)

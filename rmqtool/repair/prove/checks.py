@@ -33,6 +33,7 @@ from rmqtool.repair.prove.started import (
     costs_of,
     given_twice,
     harm_of,
+    left_in_compaction,
     lost_by,
     start_of,
     timer_harm_of,
@@ -120,6 +121,7 @@ def _of_keep(
     if comparison.more:
         yield f"{comparison.more} further whole records would be lost or moved"
     remains += lacking_beside(store, after, planned.edits, kernels, access)
+    remains += left_in_compaction(store, counted)
     light = list(changed_light_files(store, after, planned.edits, planned.skipping))
     if errors.listed or errors.appended or light:
         size = bytes_to_verify(store)

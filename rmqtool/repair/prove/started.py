@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.load import RefusedError
+from rmqtool.broker.settings import settings_of
 from rmqtool.check.catalogue import Severity
+from rmqtool.check.compaction import check_compaction, compaction_files, messages_of
+from rmqtool.check.state import is_unclean
+from rmqtool.check.unchecked import COMPACTION
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.simulation import StartSimulation, simulate
 from rmqtool.recovery.timers import TIMER_HARM
+from rmqtool.repair.plan_words import counted as counted_words
 from rmqtool.store.files import NotCopiedError
 from rmqtool.store.lock import LockState
 
@@ -142,6 +147,20 @@ def whole_start(store: Store, release: str, settings: StartSettings, counted: Co
     counted.announce(size)
     with counted.stage(size) as reading:
         return start_of(store, release, settings, reading, whole=True)
+
+
+def left_in_compaction(store: Store, counted: Counted) -> tuple[str, ...]:
+    """What is not served of compaction logs, which nothing repairs, in words."""
+    if not settings_of(store).compaction:
+        return ()
+    size = sum(one.size for one in compaction_files(store, *COMPACTION))
+    counted.announce(size)
+    with counted.stage(size) as reading:
+        lost = messages_of(check_compaction(store, reading, unclean=is_unclean(store)))
+    if not lost:
+        return ()
+    served = counted_words(lost, "message")
+    return (f"compaction logs have damage: {served} cannot be served; rmqtool verify STORE lists it",)
 
 
 def lost_by(outcome: Outcome) -> int:
