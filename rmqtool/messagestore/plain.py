@@ -16,8 +16,7 @@ from rmqtool.broker.encoder import header_packer
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.messages import IllegalMessageError
-from rmqtool.messagestore.records import own_properties
-from rmqtool.scan.crc import crc32
+from rmqtool.messagestore.records import crc32, own_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -47,7 +47,7 @@ from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.record_check import lacks_number
 from rmqtool.messagestore.further_queues import FurtherQueues
 from rmqtool.messagestore.messages import AppendContext, IllegalMessageError, PutStatus
-from rmqtool.scan.crc import crc32
+from rmqtool.scan.crc import fastest_crc32
 from rmqtool.store.names import names_directory
 from rmqtool.store.releases import version_key
 
@@ -88,6 +88,7 @@ _ELSEWHERE = ("192.0.2.1", 9)
 """an address of no machine (RFC 5737)"""
 
 
+crc32 = fastest_crc32()
 _HEX = tuple(f"{number:02X}" for number in range(256))
 _DIGITS = np.frombuffer("".join(_HEX).encode(), np.uint16)
 _UNIQUE = 32

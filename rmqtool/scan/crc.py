@@ -10,10 +10,11 @@ against it.
 
 from __future__ import annotations
 
-try:
-    from isal.isal_zlib import crc32 as _crc32
-except ImportError:
-    from zlib import crc32 as _crc32
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CRC_MASK = 0x7FFFFFFF
 """`UtilAll#crc32` drops the sign bit."""
@@ -46,4 +47,13 @@ def load_isal_symbol() -> bool:
 
 def crc32(data: bytes | memoryview) -> int:
     """Masked CRC-32 of one buffer, as the commit log stores it."""
-    return _crc32(data) & CRC_MASK
+    return zlib.crc32(data) & CRC_MASK
+
+
+def fastest_crc32() -> Callable[[bytes], int]:
+    """As `crc32`, of ISA-L where it is there: for who has many buffers, as it is a library more."""
+    try:
+        from isal.isal_zlib import crc32 as found
+    except ImportError:
+        return crc32
+    return lambda data: found(data) & CRC_MASK

@@ -16,12 +16,13 @@ from formats.commitlog import MESSAGE_MAGIC_CODE as V1
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as V2
 from formats.primitives import crc32_masked, offset_of, sizeof
 from rmqtool.scan import fields as f
-from rmqtool.scan.crc import crc32
+from rmqtool.scan.crc import crc32, fastest_crc32
 from tests.helpers import ROOT
 from tests.scan.conftest import numba_kernels
 from tests.scan.tools import array
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 BEFORE_HOSTS = {
@@ -70,9 +71,17 @@ def crc_inputs() -> list[bytes]:
     return [rng.randbytes(length) for length in lengths] + [bytes(n) for n in (1, 64, 4096)]
 
 
-def test_the_twin_s_crc_is_crcmod_s() -> None:
+@pytest.mark.parametrize("provider", [crc32, fastest_crc32()])
+def test_the_twin_s_crc_is_crcmod_s(provider: Callable[[bytes | memoryview], int]) -> None:
     for data in crc_inputs():
-        assert crc32(data) == crc32(memoryview(data)) == crc32_masked(data)
+        assert provider(data) == provider(memoryview(data)) == crc32_masked(data)
+
+
+def test_the_fastest_crc_without_isa_l(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fastest_crc32() is not crc32
+    monkeypatch.setitem(sys.modules, "isal", None)
+    monkeypatch.delitem(sys.modules, "isal.isal_zlib", raising=False)
+    assert fastest_crc32() is crc32
 
 
 def test_the_kernels_crc_is_crcmod_s() -> None:
