@@ -388,3 +388,24 @@ def test_a_lonely_record_is_of_the_queue_that_finds_no_room_for_it(tmp_path: Pat
     assert recovered(store, tmp_path)[lonely.offset] == lonely.placed.data
     again = json.loads(rmq("recover", tmp_path / "out", "--json").stdout)
     assert again["summary"]["changes"] == 0
+
+
+def test_a_rolled_back_record_with_a_bad_body_has_no_queue_offset(tmp_path: Path) -> None:
+    """730398: it was given offset 0, and those that its queue had lost in front of it found no room."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put("Orders", b"body %d" % number)
+        store.put("Payments", b"body %d" % number)
+    store.put("Orders", b"rolled back", sys_flag=ROLLBACK, queue_offset=0)
+    for number in range(2):
+        store.put("Orders", b"later %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    rolled_back = next(one for one in store.stored if b"rolled back" in one.placed.data)
+    path, position = store.segment(rolled_back.offset)
+    store.patch(path, store.read(path).index(b"rolled back", position), b"R")
+    store.patch(path, 0, bytes(store.of("Payments")[-1].offset))
+    after = recovered(store, tmp_path)
+    slots = [one for one in strict.carve(tmp_path / "out").values() if one.topic == "Orders"]
+    assert sorted(one.queue_offset for one in slots if one.placed) == list(range(14))
+    assert all(after[one.offset] == one.placed.data for one in store.of("Orders")[-2:])

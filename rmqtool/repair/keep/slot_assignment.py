@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.order import Order
 
 _BEYOND = 1 << 62
+_UNPLACED = frozenset({"prepared", "rollback"})
+"""transactions whose records have no units"""
 
 
 @dataclass
@@ -186,7 +188,7 @@ class SlotAssigner:
 
     def _by_header(self, frame: Frame, header: Header) -> tuple[QueueKey | None, int | None]:
         topic = text_of(header.topic)
-        if topic is None or transaction_of(header.sys_flag) in {"prepared", "rollback"}:
+        if topic is None or transaction_of(header.sys_flag) in _UNPLACED:
             return None, None
         key = topic, header.queue_id
         if topic in self._survey.batches:
@@ -242,7 +244,11 @@ class SlotAssigner:
         One that states another place was written there: it says nothing about what is missing here. Returns
         where those begin that more than one queue may have had.
         """
-        spoken = [(one, one.header) for one in frames if one.header is not None and one.header.own_place]
+        spoken = [
+            (one, one.header)
+            for one in frames
+            if one.header is not None and one.header.own_place and not _is_unplaced(one.header)
+        ]
         if not spoken:
             return set()
         asked = [(part, header.queue_offset) for _, header in spoken for part in _parts(header)]
@@ -435,6 +441,11 @@ def _parts(header: Header) -> list[Part]:
 def _is_whole(frame: Frame) -> bool:
     header = frame.header
     return header is not None and header.framed and header.sound and header.own_place
+
+
+def _is_unplaced(header: Header) -> bool:
+    """Whether it is of a record that takes no place in its queue: such ones state 0."""
+    return header.queue_offset == 0 and transaction_of(header.sys_flag) in _UNPLACED
 
 
 def _no_part_of(whole: Sequence[Frame], some: Sequence[Frame]) -> list[Frame]:
