@@ -152,3 +152,21 @@ def test_recover_says_that_it_leaves_them(
     summary = json.loads(said.stdout)["summary"]
     assert (said.exit_code, bool(summary["changes"])) == (1, more)
     assert [one for one in summary["checked"]["remains"] if one.startswith("compaction logs have damage: ")]
+
+
+@pytest.mark.parametrize("case", ["length", "no queue file"])
+def test_a_plan_is_not_refused_for_what_a_refused_start_does_not_come_to(
+    golden: Callable[[str], Golden], tmp_path: Path, case: str
+) -> None:
+    """740387: a segment that was cut short ends the start in front of the compaction logs."""
+    opened = golden("b533-compaction")
+    root = tmp_path / "store"
+    shutil.copytree(opened.path, root)
+    CASES[case][0](root)
+    first = root / f"commitlog/{0:020d}"
+    first.write_bytes(first.read_bytes()[:-4096])
+    conf = ("--store-config", opened.config_path)
+    done = rmq("recover", root, *conf, "--output", tmp_path / "out", "--apply", "--json")
+    checked = json.loads(done.stdout)["summary"]["checked"]
+    assert (checked["proven"], bool(checked["remains"])) == (True, True)
+    assert (tmp_path / "out").is_dir()

@@ -36,7 +36,7 @@ from rmqtool.repair.plan import (
 from rmqtool.repair.plan_words import counted, dropped
 from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.prove.started import Begun, begin, costs_of, left_in_compaction
+from rmqtool.repair.prove.started import Begun, begin, compaction_bytes, costs_of, left_in_compaction
 from rmqtool.scan.counted import Counted
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
@@ -140,17 +140,17 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     with progress.stage(size):
         derived = DerivedRepair(after, options.release, log, files, work, progress).repair()
     edits += derived.edits
-    timers = timer_log_edits(
-        store_with(after, derived.edits), options.release, settings_of(store), progress.reading
-    )
+    strays = list(stray_edits(store, options.release, named=options.named_release is not None))
+    started = store_with(after, [*derived.edits, *strays])
+    timers = timer_log_edits(started, options.release, settings_of(store), progress.reading)
     own = {one.change.path for one in timers}
     unblocked = [one for one in unblocked if one.change.path not in own]
     edits += timers
     refuse_directories(store, edits)
-    edits += stray_edits(store, options.release, named=options.named_release is not None)
+    edits += strays
     edits += state_edits(store, LogFacts.of(log, derived.full_index_timestamp), changed=bool(edits))
     edits = unblocked + edits
-    costs = None if edits else costs_of(start, progress)
+    costs, remains = (None, None) if edits else _as_it_is(start, progress)
     notes = (
         *_notes(log),
         *derived.notes,
@@ -177,7 +177,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
             skipping=frozenset(log.skipping),
         ),
     )
-    if costs is not None and (remains := _remains(costs, left_in_compaction(store, progress))) is not None:
+    if remains is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)
 
@@ -236,12 +236,15 @@ def _saved(begun: Begun, progress: Counted) -> Cost:
     )
 
 
-def _remains(costs: Costs, left: tuple[str, ...]) -> Checked | None:
+def _as_it_is(begun: Begun, progress: Counted) -> tuple[Costs, Checked | None]:
     """What a start costs although nothing is to change, and what is left; why it is refused the plan says."""
-    remains = (*left, *costs.in_words(costs.harm.values()))
+    size = compaction_bytes(begun.store)
+    progress.announce(size)
+    costs = costs_of(begun, progress)
+    remains = (*left_in_compaction(begun.store, size, progress), *costs.in_words(costs.harm.values()))
     if costs.outcome.refusal is not None or not remains:
-        return None
-    return Checked(by=("a start was simulated on the store",), remains=remains)
+        return costs, None
+    return costs, Checked(by=("a start was simulated on the store",), remains=remains)
 
 
 def _lost(log: RepairedLog, *beside: OnlyEntries) -> Cost:

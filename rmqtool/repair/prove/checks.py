@@ -30,13 +30,14 @@ from rmqtool.repair.prove.started import (
     Begun,
     Costs,
     begin,
+    compaction_bytes,
     costs_of,
     given_twice,
     harm_of,
     left_in_compaction,
     lost_by,
     start_of,
-    timer_harm_of,
+    untouched_harm_of,
     whole_start,
 )
 from rmqtool.repair.prove.verified import VERIFIED, bytes_to_verify, errors_of
@@ -105,7 +106,8 @@ def _of_keep(
     kernels, access = choose_kernels(data_bytes(after.segments)), reading.access
     counted, settings = Counted(replace(reading, live=False, given=kernels)), settings_of(store)
     size = bytes_to_verify(after)
-    counted.announce(size)
+    compaction = compaction_bytes(store)
+    counted.announce(size + compaction)
     own = begin(after, planned.plan.release, settings, counted)
     others = [begin(after, release, settings, counted) for release in _others(planned, after)]
     comparison = Comparison(store, after, planned.edits, kernels, access)
@@ -121,7 +123,7 @@ def _of_keep(
     if comparison.more:
         yield f"{comparison.more} further whole records would be lost or moved"
     remains += lacking_beside(store, after, planned.edits, kernels, access)
-    remains += left_in_compaction(store, counted)
+    remains += left_in_compaction(store, compaction, counted)
     light = list(changed_light_files(store, after, planned.edits, planned.skipping))
     if errors.listed or errors.appended or light:
         size = bytes_to_verify(store)
@@ -212,7 +214,7 @@ def _harm(
     known = harm_of(before)
     if (refusal := found.outcome.refusal) is not None:
         known.pop((refusal.code, refusal.path), None)  # a result that nobody can start is none
-    known.update(timer_harm_of(found.outcome, _taking_away(store, planned)))
+    known.update(untouched_harm_of(found.outcome, _taking_away(store, planned)))
     known |= _of_skipping(store, release, planned, counted, found, known)
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):

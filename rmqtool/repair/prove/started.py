@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 NOBODY = LockState(False, None, "this is not a start")
 TWICE = "DR-OFFSETS-TWICE"
+COMPACTION_REFUSAL = "compaction"
+_OF_OWN_FILES = frozenset(
+    {*TIMER_HARM, "DR-COMPACTION-CUT", "DR-COMPACTION-LEFT-OUT", "DR-REFUSE-COMPACTION"}
+)
+"""consequences of files that nothing else is made of"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +80,21 @@ def given_twice(outcome: Outcome) -> Counter[About]:
     return found
 
 
-def timer_harm_of(outcome: Outcome, changed: Collection[str]) -> dict[About, str]:
-    """What timer files cost from which a plan takes nothing. changed: paths from which it takes some.
+def untouched_harm_of(outcome: Outcome, changed: Collection[str]) -> dict[About, str]:
+    """What timer files and compaction logs cost from which a plan takes nothing.
 
-    A start that takes the timers' messages away, or that is refused, does not come to that.
+    changed: paths from which it takes some. A start that takes the timers' messages away, or that is refused
+    earlier, does not come to that.
     """
-    return _in_words(
+    found = _in_words(
         one
         for one in outcome.consequences
-        if one.code in TIMER_HARM and not any(_lies_in(path, one.paths) for path in changed)
+        if one.code in _OF_OWN_FILES and not any(_lies_in(path, one.paths) for path in changed)
     )
+    refusal = outcome.refusal
+    if refusal is not None and refusal.code == COMPACTION_REFUSAL:
+        found |= {about: words for about, words in harm_of(outcome).items() if about[0] == refusal.code}
+    return found
 
 
 def _lies_in(path: str, places: Collection[str]) -> bool:
@@ -149,12 +159,17 @@ def whole_start(store: Store, release: str, settings: StartSettings, counted: Co
         return start_of(store, release, settings, reading, whole=True)
 
 
-def left_in_compaction(store: Store, counted: Counted) -> tuple[str, ...]:
-    """What is not served of compaction logs, which nothing repairs, in words."""
+def compaction_bytes(store: Store) -> int:
+    """What `left_in_compaction` reads."""
     if not settings_of(store).compaction:
+        return 0
+    return sum(one.size for one in compaction_files(store, *COMPACTION))
+
+
+def left_in_compaction(store: Store, size: int, counted: Counted) -> tuple[str, ...]:
+    """What is not served of compaction logs, which nothing repairs. size: `compaction_bytes`, announced."""
+    if not size:
         return ()
-    size = sum(one.size for one in compaction_files(store, *COMPACTION))
-    counted.announce(size)
     with counted.stage(size) as reading:
         lost = messages_of(check_compaction(store, reading, unclean=is_unclean(store)))
     if not lost:

@@ -129,3 +129,15 @@ def test_undo_brings_the_old_log_back(tmp_path: Path) -> None:
     assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
     assert units(opened.path) == before
     assert (opened.path / "timerwheel").exists()
+
+
+def test_what_a_start_is_refused_for_does_not_hide_it(tmp_path: Path) -> None:
+    """740396: the file that a broker refuses was to go, and the second plan made the timer log."""
+    opened = open_golden("b533-timer", tmp_path)
+    timers_moved(opened.path)
+    shutil.rmtree(opened.path / "timerlog")
+    queue = next((opened.path / "consumequeue/TopicTimer").iterdir())
+    (queue / "queue#1").write_bytes(b"not of this store")
+    out = recovered(opened, tmp_path)
+    again = rmq("recover", out, "--store-config", opened.config_path)
+    assert "Nothing to change" in again.stdout
