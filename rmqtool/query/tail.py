@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.query.lost_end import lost_end
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
@@ -75,6 +76,7 @@ class LogTail:
     torn: list[Row] = field(default_factory=list)
     _scanned: int = 0
     _cut_short: list[Row] = field(default_factory=list)
+    _gone: list[Row] = field(default_factory=list)
 
     @cached_property
     def log(self) -> LogFollower:
@@ -88,6 +90,7 @@ class LogTail:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch | None]:
         """Batches of the record table, oldest first; None when everything there is has been given."""
+        self._gone = lost_end(self.store, self.wanted)
         if not len(self.segments) and not self.follow:
             return
         self.at = self._start()
@@ -120,8 +123,8 @@ class LogTail:
         return reported | coverage(self.not_covered())
 
     def not_covered(self) -> list[Row]:
-        """What lies before the messages, what between them is damaged, and what came later."""
-        rows = [*self.unread, *self._cut_short, *self.damage, *self.torn]
+        """What lies before the messages, what between or behind them is damaged, and what came later."""
+        rows = [*self.unread, *self._cut_short, *self.damage, *self.torn, *self._gone]
         if self.interrupted:
             rows.append({"path": "commitlog", "physical_offset": self.at, "reason": Incomplete.INTERRUPTED})
         return rows

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rmqtool.query.lost_end import lost_end
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.store.coverage import holes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +27,8 @@ Row = dict[str, Any]
 def records_of(
     store: Store, globs: Sequence[str], columns: Sequence[str], reading: ReadOptions, left: list[Row]
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with these columns, in physical order. left: gets what could not be read or is damaged."""
+    """Batches with these columns, in physical order. left: gets what is unread, damaged or gone."""
+    lost = lost_end(store)
     selector = Selector(MessageFilter(topics=tuple(globs)), reading.kernels)
     how = LogScan(columns=tuple(columns), choose=selector.choose, checks=Check.TEXT, options=reading)
     for piece in scan_log(store.segments, how):
@@ -34,6 +37,9 @@ def records_of(
                 yield piece.content
         else:
             left += not_read(piece.segment, piece.content)
+    if len(store.segments):
+        left += holes_in(store.segments, [store.segments.span])
+    left += lost
 
 
 def property_of(batch: pa.RecordBatch, name: str) -> list[str | None]:
