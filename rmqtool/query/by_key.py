@@ -21,7 +21,7 @@ from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import LOOKED_AT, where_items_lead, without_key
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.topics import known_topics
+from rmqtool.query.topics import known_topics, names_all_topics
 from rmqtool.scan.log_end import log_span
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
@@ -149,8 +149,8 @@ def items_without_record(first: Sequence[Missing], count: int) -> list[Row]:
 
 
 def asks_index(store: Store, topic: str | None, source: KeySource) -> bool:
-    """Whether the index is asked: where nothing names a topic, it cannot answer for all of them."""
-    unknown_topics = topic is None and not (store.queues() or store.topics)
+    """Whether the index is asked: where not all topics are known, it cannot answer for all of them."""
+    unknown_topics = topic is None and not names_all_topics(store)
     return source is KeySource.INDEX or (source is KeySource.AUTO and not unknown_topics)
 
 
