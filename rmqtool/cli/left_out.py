@@ -48,6 +48,12 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False, config:
     return found + unopened((one for one in closed if one.path == "config" or not config), context)
 
 
+def unseen(store: Store, context: Context) -> list[Row]:
+    """All that could not be listed and is never opened, where files of a store lie."""
+    others = (one for one in unopened_entries(store) if not _holds_data(store, one))
+    return [*unlisted(store, context), *unopened(others, context)]
+
+
 def _holds_data(store: Store, file: StoreFile) -> bool:
     """Whether rows of tables could lie there, but no segments."""
     return file.path.partition("/")[0] in TOP_DIRECTORIES and not _among_segments(store, file)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqtool.cli.file_beside import file_beside
-from rmqtool.errors import ExitCode, UsageError
+from rmqtool.errors import ExitCode, UnfitStoreError, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.cli.context import Context
@@ -53,13 +53,20 @@ class CopyOptions:
 
 def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> ExitCode:
     """Lists the files; writes the list that a copy of them needs to say what it lacks."""
+    from rmqtool.cli.left_out import unseen
     from rmqtool.recovery.what_to_copy import WhatToCopy
+    from rmqtool.store.coverage import coverage
     from rmqtool.store.required import require_root
 
     if options.print0 and context.format != "table":
         raise UsageError("--print0 and --format exclude each other")
     require_root(store)
     found = WhatToCopy(store)
+    left = unseen(store, context)
+    if left and options.manifest is not None:
+        raise UnfitStoreError(
+            f"{left[0]['path']}: {left[0]['error']}: a list of all files is not made without what lies there"
+        )
     target = (
         None
         if options.manifest is None
@@ -76,8 +83,8 @@ def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> E
     else:
         with context.rows(SCHEMA, (), csv_columns=KEYS) as rows:
             rows.write_rows(found.rows())
-            rows.finish(found.summary() | {"complete": True})
-    return ExitCode.OK
+            rows.finish(found.summary() | coverage(left))
+    return ExitCode.INCOMPLETE if left else ExitCode.OK
 
 
 def _write(target: Target, store: Store) -> None:
