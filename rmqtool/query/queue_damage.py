@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.queue_view import QueueView
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.layout import Store
+    from rmqtool.store.layout import Queue, Store
 
     Row = dict[str, Any]
 
@@ -47,14 +47,21 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
             yield _row(
                 file.display_path, 0, file.size, f"its name is not a multiple of the {usual} bytes of a file"
             )
-    for before, behind in pairwise(files):
+    yield from missing_files(view.queue, store)
+    yield from _turned_back(view)
+
+
+def missing_files(queue: Queue, store: Store) -> Iterator[Row]:
+    """Places between the files of a queue that no file has."""
+    usual = store.sizes[queue.kind].value if queue.files else 0
+    for before, behind in pairwise(queue.files):
         if before.base_offset is None or behind.base_offset is None:
             continue
         start = before.base_offset + max(before.size, usual)
         if start < behind.base_offset:
             what = f"no file has the entries from byte {start} to {behind.base_offset} of the queue"
-            yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
-    yield from _turned_back(view)
+            path = before.display_path.rpartition("/")[0]
+            yield {"path": path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
 def _turned_back(view: QueueView) -> Iterator[Row]:

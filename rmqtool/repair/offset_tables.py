@@ -20,6 +20,7 @@ from rmqtool.store.config_json import ParseState
 from rmqtool.store.config_text import config_text
 from rmqtool.store.config_types import with_number_keys
 from rmqtool.store.consumer_offsets import DELAY_OFFSETS, offsets_file
+from rmqtool.store.coverage import Incomplete
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.required import require_root
 from rmqtool.store.unseen import refuse_lost_segments
@@ -59,7 +60,13 @@ def plan_clamp(store: Store, release: str, parameters: dict[str, Any]) -> Planne
             notes.append(f"{one.place.text}: there is no such queue, offset {one.offset} stays")
     if not seen and any(chosen.parameters.values()):
         notes.append("no stored offset matches --group, --topic and --kind")
-    notes += [f"{row['path']} cannot be read, its offsets stay: {row['error']}" for row in left]
+    for row in left:
+        unread = row["reason"] == Incomplete.UNREADABLE
+        notes.append(
+            f"{row['path']} cannot be read, its offsets stay: {row['error']}"
+            if unread
+            else f"{row['path']} is damaged, rebuild it first: {row['error']}"
+        )
     with QueuesOnDisk(store, rules) as queues:
         for one in outside:
             changes[one.place] = (one.offset, *_target(queues, one, parameters["to"]))

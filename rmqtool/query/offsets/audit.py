@@ -17,6 +17,7 @@ from rmqtool.broker.log_view import LogView
 from rmqtool.broker.queue_view import QueueView
 from rmqtool.errors import NewerFormatError, RmqtoolError, StoreIOError, UnreadableError
 from rmqtool.query.offsets.places import Chosen, Kind, Place, table_offsets
+from rmqtool.query.queue_damage import queue_damage
 from rmqtool.store.consumer_offsets import DELAY_OFFSETS, offsets_file
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.kinds import FileKind
@@ -142,8 +143,8 @@ class QueuesOnDisk:
 def audit(store: Store, rules: ReadRules, chosen: Chosen, left: list[Row]) -> Iterator[Audited]:
     """Every offset that was chosen, by kind, group, topic and queue, with those that are missing.
 
-    left: gets a row of `not_covered` for each queue that cannot be read. Raises `NewerFormatError` where the
-    queues lie in RocksDB.
+    left: gets rows of `not_covered` for queues that cannot be read or are damaged, whose bounds are those of
+    a broker: it knows nothing of what is gone. Raises `NewerFormatError` where the queues lie in RocksDB.
     """
     if reads_rocksdb_queues(store):
         raise NewerFormatError("the queues of this store lie in RocksDB, which this release does not read")
@@ -154,7 +155,11 @@ def audit(store: Store, rules: ReadRules, chosen: Chosen, left: list[Row]) -> It
         for place in _missing(store, queues, stored):
             stored[place] = None
         alive = _alive_until(store)
+        seen: set[tuple[str, int]] = set()
         for place in sorted(filter(chosen, stored)):
+            if (place.topic, place.queue_id) not in seen:
+                seen.add((place.topic, place.queue_id))
+                left += _damage(queues, place)
             found = _audited(queues, place, stored[place], left)
             if found is not None:
                 due = found.deliver_timestamp
@@ -182,6 +187,14 @@ def _missing(store: Store, queues: QueuesOnDisk, stored: dict[Place, int | None]
         places = (Place(kind, group, topic, number) for number in queues.numbers(topic) if number < most)
         found += [one for one in places if one not in stored]
     return found
+
+
+def _damage(queues: QueuesOnDisk, place: Place) -> list[Row]:
+    try:
+        with queues.view(place.topic, place.queue_id) as view:
+            return [] if view is None else list(queue_damage(view, queues.store))
+    except (StoreIOError, UnreadableError):
+        return []  # what is made of its offsets says so
 
 
 def _audited(queues: QueuesOnDisk, place: Place, offset: int | None, left: list[Row]) -> Audited | None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.config_lost import config_lost
 from rmqtool.query.lost_end import log_gone, lost_end
+from rmqtool.query.queue_damage import missing_files
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.coverage import unreadable
+from rmqtool.store.kinds import FileKind
 from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
 if TYPE_CHECKING:
@@ -19,11 +21,16 @@ Row = dict[str, Any]
 
 
 def left_out(store: Store, tables: Collection[str]) -> list[Row]:
-    """Rows of `not_covered`: log and files without what they had, queues in RocksDB."""
+    """Rows of `not_covered`: log, queues and files without what they had, queues in RocksDB."""
     files = {"topics": "topics.json", "consumer_offsets": offsets_file(store)}
     of_log = [*log_gone(store), *lost_end(store)] if "messages" in tables else []
     of_settings = config_lost(store, *(name for table, name in files.items() if table in tables))
     of_queues = []
     if {"consumequeue", "topics"} & {*tables} and queues_only_in_rocksdb(store):
         of_queues.append(unreadable("consumequeue", "the queues lie in RocksDB, which is not decoded"))
+    if "consumequeue" in tables:
+        kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+        of_queues += (
+            row for kind in kinds for one in store.queues(kind) for row in missing_files(one, store)
+        )
     return [*of_log, *of_queues, *of_settings]
