@@ -294,3 +294,48 @@ def test_an_empty_root_beside_an_expired_head_is_no_loss(fresh_golden, tmp_path)
     (found.path / "commitlog" / f"{0:020d}").unlink()
     words = (found.path, "--commitlog", more)
     assert rmq("verify", *words).exit_code == rmq("doctor", *words).exit_code == 0
+
+
+@pytest.mark.parametrize("verb", ["half", "delayed", "retry", "dlq"])
+@pytest.mark.parametrize("gone", ["middle", "end"])
+def test_what_waits_may_lie_in_the_part_of_the_log_that_is_gone(fresh_golden, verb, gone):
+    log = fresh_golden("v498-basic").path / "commitlog"
+    if gone == "middle":
+        (log / f"{32768:020d}").unlink()
+    else:
+        (log / f"{98304:020d}").write_bytes(bytes(32768))
+    result = rmq(verb, log.parent, *NDJSON)
+    assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "damage")
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_the_last_messages_are_not_the_last_where_the_end_is_lost(fresh_golden, count):
+    log = fresh_golden("v498-basic").path / "commitlog"
+    (log / f"{98304:020d}").write_bytes(bytes(32768))
+    result = rmq("tail", log.parent, "-n", count, *NDJSON)
+    assert result.exit_code == 3
+    assert "the end of the log is lost" in str(result.rows[-1]["not_covered"])
+
+
+def test_units_that_no_file_has_are_missed_in_tables_and_by_offsets(fresh_golden):
+    root = fresh_golden("v498-basic").path
+    (root / "config" / "consumerOffset.json").write_text('{"offsetTable":{"TopicA@G":{0:70}}}')
+    asked = [("sql", root, "select count(*) from consumequeue"), ("offsets", "audit", root, "--group", "G")]
+    assert [rmq(*one, *NDJSON).exit_code for one in asked] == [0, 0]
+    (root / "consumequeue" / "TopicA" / "0" / f"{1000:020d}").unlink()
+    for one in asked:
+        result = rmq(*one, *NDJSON)
+        assert result.exit_code == 3
+        assert "no file has the entries from byte 1000 to 2000" in str(result.rows[-1]["not_covered"])
+    assert "rebuild it first" in rmq("offsets", "clamp", root).stdout
+
+
+def test_a_topic_whose_queues_are_on_a_disk_that_is_not_mounted_has_keys(fresh_golden, tmp_path):
+    root = fresh_golden("v498-basic").path
+    asked = ("query-key", root, "order-2", *NDJSON)
+    known = [row["physical_offset"] for row in rmq(*asked).rows[:-1]]
+    assert known
+    for place in (root / "consumequeue" / "TopicA", root / "consumequeue"):
+        shutil.rmtree(place)
+        place.symlink_to(tmp_path / "not-mounted")
+        assert [row["physical_offset"] for row in rmq(*asked).rows[:-1]] == known

@@ -154,3 +154,18 @@ def test_hostile_tables_end_in_an_answer(store, junk):
         done = rmq("config", words[0], store, *words[1:])
         assert done.exit_code in {0, 1, 3}, done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_directory_in_the_place_of_a_table_is_never_saved(store, kept):
+    (store / TOPICS).unlink()
+    (store / TOPICS).mkdir()
+    if not kept:
+        (store / f"{TOPICS}.bak").unlink()
+    code, rows = checked(store)
+    assert (code, rows[TOPICS]["primary"], rows[TOPICS]["loads"]) == (
+        1,
+        "unparsable",
+        "bak" if kept else "empty",
+    )
+    assert "is a directory" in rows[TOPICS]["detail"]

@@ -81,3 +81,26 @@ def test_nothing_is_planned_or_judged_without_it(store: Path, closed: str, comma
     assert not result.stdout
     *_, error = result.stderr.splitlines()
     assert error.startswith(f"rmqtool: {closed}: may not be ")
+
+
+@pytest.mark.share
+@pytest.mark.parametrize("closed", ["consumequeue", "consumequeue/Orders"])
+def test_keys_are_found_without_the_queues(store: Path, closed: str) -> None:
+    for table in ("topics.json", "topics.json.bak"):  # which would name the topic, too
+        (store / "config" / table).unlink()
+    asked = ("query-key", store, "k0", "--quiet")
+    known = run(*asked)
+    assert (known.returncode, bool(known.stdout)) == (0, True)
+    (store / closed).chmod(0)
+    assert run(*asked).stdout == known.stdout
+
+
+@pytest.mark.share
+@pytest.mark.parametrize("closed", ["config", "consumequeue", "consumequeue/Orders", "index"])
+def test_a_list_of_what_to_copy_lacks_nothing_unsaid(store: Path, closed: str, tmp_path: Path) -> None:
+    (store / closed).chmod(0)
+    result = run("info", store, "--what-to-copy", "--json")
+    assert (result.returncode, '"complete":false' in result.stdout) == (3, True)
+    written = tmp_path / "rmqtool-manifest"
+    assert run("info", store, "--what-to-copy", "--manifest", written).returncode == 1
+    assert not written.exists()
