@@ -127,6 +127,25 @@ def test_half_a_row_behind_the_last_position_is_cut_off(store: Path, tmp_path: P
     assert content(tmp_path / "x.ndjson") == content(tmp_path / "whole.ndjson")
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_was_written_and_is_gone_is_not_gone_on_from(
+    store: Path, tmp_path: Path, form: str, cut: bool
+) -> None:
+    with interrupted_scan(4):
+        run(store, tmp_path / f"x.{form}")
+    part = tmp_path / f"x.{form}.part"
+    written = part if part.is_file() else next(part.rglob("*.parquet"))
+    if cut:
+        written.write_bytes(written.read_bytes()[:-100])
+    else:
+        written.unlink()
+    result = run(store, tmp_path / f"x.{form}", "--resume")
+    assert_one_line(result, 2)
+    assert "--force starts over" in result.stderr
+    assert run(store, tmp_path / f"x.{form}", "--force").exit_code == 0
+
+
 def test_other_options_are_refused(store: Path, tmp_path: Path) -> None:
     with interrupted_scan(4):
         run(store, tmp_path / "x.ndjson", "--from", "-900w")

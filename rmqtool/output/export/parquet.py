@@ -44,6 +44,8 @@ class ParquetExport:
 
     def open(self, position: State | None) -> ParquetFile | PartitionedParquet:
         """Begins, or goes on behind `position`."""
+        for name, size in (position or {}).get("sizes", {}).items():
+            self._target.require(f"/{name}", size)
         root = self._target.open_parts(fresh=position is None)
         files = begin_parts(root, self._table, self._compression, position)
         if self._keys:
@@ -86,7 +88,7 @@ class ParquetFile:
         if self._waiting:
             self._flush()
         self._files.close_all()
-        return {"files": self._files.closed}
+        return {"files": self._files.closed, "sizes": self._files.sizes()}
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """The end of the file, and its name."""
@@ -139,7 +141,7 @@ class PartitionedParquet:
         """All that was written so far, whole on the disk, and where it is."""
         self._flush()
         self._files.close_all()
-        return {"files": self._files.closed}
+        return {"files": self._files.closed, "sizes": self._files.sizes()}
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """The end of all files, and the name of the directory, in which the summary lies too."""

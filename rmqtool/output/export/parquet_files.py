@@ -106,6 +106,10 @@ class ParquetFiles:
                 sync(self._unsynced[-1])
             self._unsynced.pop()
 
+    def sizes(self) -> dict[str, int]:
+        """Of the files that are closed."""
+        return {name: (self._root / name).stat().st_size for name in self.closed}
+
     def further(self) -> ParquetFiles:
         """For more files beside those that are closed."""
         return ParquetFiles(self._root, self._table, self._compression, self.closed)

@@ -72,6 +72,8 @@ class StreamFile:
 
     def __init__(self, target: Target, form: Form, position: State | None) -> None:
         self._target = target
+        if position is not None:
+            target.require("", position["length"])
         self._stream = _PartFile(target.part, target.open_part(fresh=position is None))
         if position is not None:
             with writing(target.part):

@@ -83,6 +83,23 @@ class Target:
         elif not found.is_dir() or not ((found / MARKER).is_file() or not any(found.iterdir())):
             raise UsageError(f"{self.path} was not made by an export and is not replaced")
 
+    def require(self, place: str, size: int) -> None:
+        """What an interrupted export wrote is all there: cut or lost, its messages would be missing unsaid.
+
+        place: what of it, behind the name of the part. Raises `UsageError`.
+        """
+        path = f"{self.part.name}{place}"
+        try:
+            there = os.stat(f"{self._folder.here}/{path}").st_size
+        except OSError:
+            there = -1
+        if there < size:
+            now = "is not there" if there < 0 else f"has {there} bytes"
+            raise UsageError(
+                f"--resume: {self.part}{place} {now}, the interrupted export had written {size}; "
+                "--force starts over"
+            )
+
     def open_part(self, *, fresh: bool) -> int:
         """A descriptor of the file that is written, a new one or the one that is there."""
         with writing(self.part):
