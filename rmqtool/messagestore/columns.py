@@ -74,7 +74,7 @@ ANSWER = pa.schema(
 """of the table that answers"""
 _ACK = partial(tuple.__new__, Ack)
 """`Ack._make` without a look at the length"""
-_OWN = (KEYS, TAGS, UNIQ_KEY, CRC32, INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET)
+_OWN = (KEYS, TAGS, UNIQ_KEY, INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET)
 _STATUS = {
     Refused.ILLEGAL: PutStatus.MESSAGE_ILLEGAL,
     Refused.PROPERTIES_SIZE: PutStatus.PROPERTIES_SIZE_EXCEEDED,
@@ -161,7 +161,7 @@ def batch_of(
     bodies = _values(part["body"], "body")
     found = _topics(part, maker, topics, topic_of)
     uniq_keys = _uniq_keys(part, maker)
-    properties, refused = _properties(part, uniq_keys)
+    properties, refused = _properties(part, uniq_keys, sealed=maker.trailer)
     behind = TRAILER_SIZE if maker.trailer else 0
     room = count * (_NAMES + behind) + sum(int(one.offsets[-1] - one.offsets[0]) for one in properties)
     texts, rows = np.empty(room, np.uint8), np.zeros((count, ROW_WIDTH), np.int64)
@@ -245,7 +245,7 @@ def messages_of(part: pa.RecordBatch) -> list[Message]:
     keys = none
     if "keys" in names:
         keys = _cast(part["keys"], _KEYS if _lists(part["keys"]) else pa.string(), "keys").to_pylist()
-    maps = _cast(part["properties"] if "properties" in names else pa.array(none), _MAP, "properties")
+    maps = _maps(part["properties"] if "properties" in names else pa.array(none))
     _further(maps)
     return [
         Message(
@@ -465,11 +465,12 @@ def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.StringArray:
 
 
 def _properties(
-    part: pa.RecordBatch, uniq_keys: pa.Array
+    part: pa.RecordBatch, uniq_keys: pa.Array, *, sealed: bool
 ) -> tuple[tuple[_Values, _Values, _Values, _Values], Ints]:
     """Unique keys, keys and tags, and the further properties, each with its separator behind it.
 
-    And which messages are refused for the latter, `Refused`.
+    And which messages are refused for the latter, `Refused`. sealed: the store gives `__CRC32#` itself, and
+    takes away that of a message (`CommitLog#asyncPutMessage`).
     """
     refused = np.zeros(part.num_rows, np.int64)
     none = _Values(np.zeros(part.num_rows + 1, np.int64), np.empty(0, np.uint8))
@@ -487,7 +488,7 @@ def _properties(
     if "tags" in part.schema.names:
         tags = _values(part["tags"], "tags")
     if "properties" in part.schema.names:
-        texts, odd = _further(part["properties"])
+        texts, odd = _further(_maps(part["properties"]), CRC32 if sealed else "")
         further = _values(texts, "properties")
         refused[odd] = Refused.ILLEGAL
     return (_values(uniq_keys, "uniq_key"), keys, tags, further), refused
@@ -498,11 +499,24 @@ def _lists(keys: pa.Array) -> bool:
     return bool(pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type))
 
 
-def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:
+def _maps(properties: pa.Array) -> pa.Array:
+    """Properties as maps. Of a frame's dictionaries Arrow makes structs, null where one has no such name."""
+    if not pa.types.is_struct(properties.type):
+        return _cast(properties, _MAP, "properties")
+    names = [field.name for field in properties.type]
+    values = [_cast(one, pa.string(), "properties").to_pylist() for one in properties.flatten()]
+    rows = [
+        [(name, value) for name, value in zip(names, row, strict=True) if value is not None]
+        for row in zip(*values, strict=True)
+    ]
+    return pa.array(rows, _MAP) if names else pa.nulls(len(properties), _MAP)
+
+
+def _further(maps: pa.Array, left_out: str = "") -> tuple[pa.Array, Flags]:
     """Properties of messages that have some of their own, and whether the separator stands in one."""
     found, odd = [], np.zeros(len(maps), np.bool_)
-    for number, pairs in enumerate(_cast(maps, _MAP, "properties").to_pylist()):
-        own = [(name, value) for name, value in pairs or () if name and value]
+    for number, pairs in enumerate(maps.to_pylist()):
+        own = [(name, value) for name, value in pairs or () if name and value and name != left_out]
         if any(name in _OWN for name, _ in own):
             raise UsageError(f"column properties: {', '.join(_OWN)} are not given there")
         text = "".join(f"{name}\x01{value}\x02" for name, value in own)

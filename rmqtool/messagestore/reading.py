@@ -245,6 +245,8 @@ class Reader(ABC):
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
             raise UsageError(f"the record table has no column {unknown[0]}")
+        if not columns:  # of which Arrow counts no rows
+            return self.table(topic, queue_id, offset, limit, ("physical_offset",)).select([])
         return self._log.retried(lambda: self._table(topic, queue_id, offset, limit, columns))
 
     def _table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:

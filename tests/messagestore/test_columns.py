@@ -28,7 +28,7 @@ ROWS: list[dict[str, Any]] = [
         "uniq_key": f"id-{number}",
         "flag": number - 50,
         "born_timestamp": 1_700_000_000_000 + number,
-        "properties": [("color", "\N{SNOWMAN}")] if number % 5 == 0 else [],
+        "properties": [("color", "\N{SNOWMAN}"), ("__CRC32#", "7"), ("size", "L")][: number % 5],
     }
     for number in range(150)
 ]
@@ -224,7 +224,7 @@ def test_queues_in_turn_ids_and_refusals(tmp_path: Path) -> None:
         {"topic": ["T"], "body": [b""], "flag": [1 << 40]},
         {"topic": ["T"], "body": [b""], "uniq_key": [b"\xff"]}, {"topic": [b"\xff"], "body": [b""]},
         {"topic": ["T"], "body": [b""], "keys": [[b"\xff"]]},
-        {"topic": ["T"], "body": [b""], "properties": [{"name": "value"}]},
+        {"topic": ["T"], "body": [b""], "properties": [["name", "value"]]},
     ],
 )  # fmt: skip
 def test_tables_that_are_none_of_messages(tmp_path: Path, table: dict[str, list[Any]]) -> None:
@@ -351,3 +351,24 @@ def test_text_may_have_any_type(tmp_path: Path, kind: pa.DataType, form: str) ->
             if one is not None
         ]
         assert seen == wanted
+
+
+def test_dictionaries_of_a_frame_are_properties(tmp_path: Path) -> None:
+    """Arrow makes a struct of them, with every name in each."""
+    rows = [{"color": "red"}, {"size": "L", "color": "blue"}, {}, None]
+    table = pa.table({"topic": ["T"] * 4, "body": [b""] * 4, "queue_id": [0] * 4, "properties": rows})
+    with open_small(tmp_path / "store") as store:
+        assert store.put_many(table)["status"].to_pylist() == ["PUT_OK"] * 4
+        found = [one.properties for one in store.get("T", 0, 0, 32).messages]
+        assert [{name: one[name] for name in ("color", "size") if name in one} for one in found] == [
+            row or {} for row in rows
+        ]
+        nothing = pa.table({"topic": ["T"], "body": [b""], "properties": pa.array([{}], pa.struct([]))})
+        assert store.put_many(nothing)["status"].to_pylist() == ["PUT_OK"]
+
+
+def test_a_table_without_columns_has_its_rows(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many([Message("T", b"", queue_id=0)] * 7)
+        for none in ([], iter(())):
+            assert store.get_table("T", 0, 2, columns=none).shape == (5, 0)  # type: ignore[arg-type]
