@@ -92,7 +92,7 @@ def full_disk_explained() -> Iterator[None]:
         cause = error.__cause__
         if not isinstance(cause, OSError) or cause.errno not in _NO_ROOM:
             raise
-        why = "opening a store writes what its queues and index lack; free some room on that disk first"
+        why = "a store writes files when it is made or opened; free some room on that disk first"
         raise StoreIOError(f"{error}: {why}") from cause
 
 
@@ -104,6 +104,8 @@ def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> 
     """
     if not os.fspath(path):  # to the system it is where the process happens to be
         raise UsageError("the path of the store is empty")
+    if "\0" in os.fspath(path):
+        raise UsageError(f"{escape_name(os.fspath(path))} has a NUL, which no path has")
     refuse_address(os.fspath(path))
     shown = escape_name(os.fspath(path))
     if os.path.exists(path) and not os.path.isdir(path):

@@ -200,3 +200,8 @@ def test_a_closed_store_takes_not_even_nothing(tmp_path: Path) -> None:
     for call in (store.put_many, store.put_batch):
         with pytest.raises(StoreClosedError):
             call([])
+
+
+def test_a_path_with_a_nul_is_no_path(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has a NUL"):
+        MessageStore.open(tmp_path / "a\0b", create=True)

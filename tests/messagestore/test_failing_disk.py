@@ -266,6 +266,7 @@ def test_an_open_without_room_says_what_to_do(
         open_small(tmp_path / "store").close()
     with monkeypatch.context() as failing:
         fails_where(failing, errno.ENOSPC, lambda _: True)
-        with pytest.raises(StoreIOError, match=r"No space left on device: .*free some room"):
+        with pytest.raises(StoreIOError, match=r"No space left on device: .*free some room") as caught:
             open_small(tmp_path / "store")
+        assert "queues" not in str(caught.value)  # of which a new store has none
     open_small(tmp_path / "store").close()
