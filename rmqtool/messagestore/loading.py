@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from formats.commitlog import HEADERS, MAX_PROPERTIES_LENGTH, SysFlag, record_size
+from formats.commitlog import HEADERS, SysFlag, record_size
 from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_utf8_decode
 from formats.primitives import offset_of
@@ -261,12 +261,10 @@ class Loader:
         maker, illegal = self._maker, PutStatus.MESSAGE_ILLEGAL
         beside = record_size(int(rows[0, Field.MAGIC]), int(SysFlag.BORNHOST_V6) | _STORE_V6, 0, 0, 0) + 1
         sizes = rows[:, [Field.BODY_LENGTH, Field.TOPIC_LENGTH, Field.PROPERTIES_LENGTH]].sum(axis=1) + beside
-        long = rows[:, Field.PROPERTIES_LENGTH] > MAX_PROPERTIES_LENGTH
         large = (sizes > maker.most_record) | (rows[:, Field.BODY_LENGTH] > maker.most_body)
         for wrong, status, message in (
             (rows[:, Field.CRC_STATE] == CrcState.BAD, illegal, "the body does not have its CRC"),
             (large, illegal, _TOO_LARGE),
-            (long, PutStatus.PROPERTIES_SIZE_EXCEEDED, "too many bytes of properties"),
         ):
             for number in np.flatnonzero(wrong).tolist():
                 why.setdefault(number, Why(status, message))
