@@ -61,15 +61,22 @@ def command(
     Exit 0 when it is done or nothing is to do, 1 when only the plan was printed or something has changed, 5
     when a process holds the store.
     """
+    from rmqtool.repair.plan_words import counted
     from rmqtool.repair.undo import plan_undo, undo
     from rmqtool.store.holding import acquire_store_lock, refuse_if_held
+    from rmqtool.store.names import escape_name
 
     context = Context(output)
     plan = plan_undo(journal, follow_links=follow_links)
     refuse_if_held(plan.journal.store)
     if not apply or plan.nothing:
         _show(context, plan, applied=False)
-        return ExitCode.OK if plan.nothing else ExitCode.DAMAGE
+        if plan.nothing and plan.state.skipped:
+            left = plan.state.skipped
+            context.console.warn(
+                f"{counted(len(left), 'part')} left by --partial, the first {escape_name(left[0])}"
+            )
+        return ExitCode.OK if plan.nothing and not plan.state.skipped else ExitCode.DAMAGE
     with acquire_store_lock(plan.journal.store) as held:
         plan = plan_undo(journal, follow_links=follow_links)
         if plan.changed and not partial:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from formats.system_topics import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,8 @@ def known_topics(store: Store) -> list[str]:
 
 def names_all_topics(store: Store) -> bool:
     """Whether queues and topics.json were seen, so that every topic with either is known."""
+    if queues_only_in_rocksdb(store):
+        return False
     return bool(store.queues() or store.topics) and set(_unseen(store)).isdisjoint(_QUEUE_KINDS)
 
 

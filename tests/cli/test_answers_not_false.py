@@ -339,3 +339,11 @@ def test_a_topic_whose_queues_are_on_a_disk_that_is_not_mounted_has_keys(fresh_g
         shutil.rmtree(place)
         place.symlink_to(tmp_path / "not-mounted")
         assert [row["physical_offset"] for row in rmq(*asked).rows[:-1]] == known
+
+
+def test_a_topic_that_only_rocksdb_names_has_keys(fresh_golden):
+    root = fresh_golden("b533-rocksdb").path
+    for table in root.glob("config/topics.json*"):
+        table.write_text('{"topicConfigTable":{"Other":{"topicName":"Other"}}}')
+    found = rmq("query-key", root, "key-0", *NDJSON)
+    assert {row["topic"] for row in found.rows[:-1]} >= {"TopicBasic"}

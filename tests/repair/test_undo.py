@@ -8,6 +8,7 @@ import pytest
 
 from rmqtool.errors import NewerFormatError, PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.undo import plan_undo
+from tests.helpers import rmq
 from tests.repair.carrying import apply, put_back
 from tests.repair.smallstore import QUEUE, SECOND, SEGMENT, STRAY, tree
 
@@ -141,3 +142,11 @@ def test_the_store_of_a_journal_must_be_there(root, backup, tmp_path):
     root.rename(tmp_path / "moved")
     with pytest.raises(UsageError, match="is not there"):
         plan_undo(str(backup))
+
+
+def test_what_a_partial_undo_left_is_not_done(root, backup):
+    append(root / NEW, b"x")
+    assert rmq("undo", backup, "--apply", "--partial").exit_code == 1
+    for more in ([], ["--apply"]):
+        again = rmq("undo", backup, *more)
+        assert (again.exit_code, "left by --partial" in again.stderr) == (1, True)
