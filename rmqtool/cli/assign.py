@@ -74,10 +74,11 @@ def command(
     for a topic without an entry, those in the store. With --join or --leave the rows are those of the
     group afterwards, and a move for each queue that changes hands.
     """
+    from rmqtool.cli.left_out import damaged_settings, unlisted
     from rmqtool.output.incident_table import columns
     from rmqtool.query.assignment.plan import moves, queues_of, strategy_of
     from rmqtool.query.assignment.strategies import assign
-    from rmqtool.store.coverage import coverage
+    from rmqtool.store.coverage import coverage, each_once
     from rmqtool.store.required import require_root
 
     context = Context(output)
@@ -95,7 +96,10 @@ def command(
     further = (opened.config.model_extra if opened.config is not None else None) or {}
     brokers = tuple(broker or ()) or (str(further.get("brokerName", "broker-a")),)
     queues = queues_of(opened, topic, brokers)
-    if not queues:
+    left = damaged_settings(opened, context, "topics.json")
+    if topic not in opened.topics:
+        left = each_once([*left, *unlisted(opened, context)])
+    if not queues and not left:
         raise UsageError(f"topic '{topic}' has no queue that may be read in this store")
     rule = strategy_of(strategy, room or ())
     before, then = assign(rule, queues, members), assign(rule, queues, dict.fromkeys(after))
@@ -116,5 +120,5 @@ def command(
         owned = {queue for own in then.values() for queue in own}
         counts = {"queues": len(queues), "clients": len(then), "moves": len(moved)}
         nobody = sorted(queue.queue_id for queue in set(queues) - owned)
-        rows.finish(counts | {"strategy": strategy, "unassigned_queue_ids": nobody} | coverage([]))
-    return ExitCode.OK
+        rows.finish(counts | {"strategy": strategy, "unassigned_queue_ids": nobody} | coverage(left))
+    return ExitCode.INCOMPLETE if left else ExitCode.OK
