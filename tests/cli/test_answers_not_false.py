@@ -347,3 +347,12 @@ def test_a_topic_that_only_rocksdb_names_has_keys(fresh_golden):
         table.write_text('{"topicConfigTable":{"Other":{"topicName":"Other"}}}')
     found = rmq("query-key", root, "key-0", *NDJSON)
     assert {row["topic"] for row in found.rows[:-1]} >= {"TopicBasic"}
+
+
+def test_queues_of_a_table_that_is_cut_are_not_known(fresh_golden):
+    root = fresh_golden("b533-full").path
+    assert rmq("assign", root, "TopicBasic", "--clients", "a").exit_code == 0
+    for table in root.glob("config/topics.json*"):
+        table.write_bytes(table.read_bytes()[:99])
+    result = rmq("assign", root, "TopicBasic", "--clients", "a", *NDJSON)
+    assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "damage")

@@ -196,6 +196,35 @@ def test_a_store_that_vanishes(
     ]
 
 
+@pytest.mark.parametrize(
+    ("table", "lost", "code"),
+    [
+        ("messages", "commitlog/*", 3), ("messages", f"commitlog/{98304:020d}", 3),
+        ("messages", f"commitlog/{0:020d}", 0), ("consumequeue", "consumequeue/TopicA/0/*", 3),
+    ],
+)  # fmt: skip
+def test_files_that_vanish(
+    spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    table: str, lost: str, code: int,
+) -> None:  # fmt: skip
+    """Gone between the listing and the query, which lists again: they are named, but for those that expire."""
+    from rmqtool.cli.pipeline import spark as command_line
+
+    root = shutil.copytree(goldens["v498-basic"], tmp_path / "store")
+    opened = command_line.opened
+
+    def opened_then_gone(context: Context, options: SourceOptions) -> dict[str, Store]:
+        found = opened(context, options)
+        for path in root.glob(lost):
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(command_line, "opened", opened_then_gone)
+    done = rmq("pipeline", "sql", root, goldens["v498-edge"], f"select count(*) from {table}", JSON)
+    assert done.exit_code == code, done.stdout
+    assert ("is gone since it was listed" in done.stderr) is (code == 3)
+
+
 def test_sql_over_damage_says_so(spark: SparkSession, damaged_stores: dict[str, Path]) -> None:
     stores = list(damaged_stores.values())
     done = rmq("pipeline", "sql", *stores, "select count(*) from messages", "--format", "ndjson", *SMALL)

@@ -114,10 +114,12 @@ class _Answer:
     def _add_left_out(self, result: SqlResult) -> None:
         """What the tables that were read lack beforehand, as the local command has it."""
         from rmqtool.cli.left_out import warned
+        from rmqtool.pipeline.gone import gone_since
         from rmqtool.query.sql.left_out import left_out
 
         for path, store in self._stores.items():
-            found = warned(left_out(store, result.tables), self._context)
+            rows = [*left_out(store, result.tables), *gone_since(store, path, result.tables)]
+            found = warned(rows, self._context)
             self.lacking += [row | {"store": path} for row in found]
 
     def _summary(self) -> dict[str, Any]:
