@@ -207,7 +207,7 @@ def test_files_that_vanish(
     spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     table: str, lost: str, code: int,
 ) -> None:  # fmt: skip
-    """Gone between the listing and the query, which lists again: they are named, but for those that expire."""
+    """Gone between the listing and the query, which lists again: named, but for those that expire."""
     from rmqtool.cli.pipeline import spark as command_line
 
     root = shutil.copytree(goldens["v498-basic"], tmp_path / "store")
