@@ -57,4 +57,4 @@ def test_without_room_to_open_the_store_it_says_what_to_do(
     refuse(monkeypatch, "ftruncate", errno.ENOSPC)
     refused = rmq("store", "expire", tmp_path / "store", "--recovery", "broker")
     assert_one_line(refused, 4)
-    assert "No space left on device: opening a store writes" in refused.stderr
+    assert "No space left on device: a store writes files" in refused.stderr
