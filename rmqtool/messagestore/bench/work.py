@@ -24,6 +24,8 @@ TOGETHER = 1000
 """messages of one `put_many`"""
 SYNCED, LOOKUPS = 100, 10
 """of so many messages one is put synced, or looked up"""
+WARM_SECONDS = 0.1
+"""that a work runs before it is measured: most rounds are shorter, and the first are those of cold caches"""
 WRITERS = 16
 TOPIC = "BenchTopic"
 SETTINGS: dict[str, Any] = {
@@ -72,9 +74,12 @@ class LocalEngine(ABC):
     def measure(self, work: str, rounds: int) -> tuple[int, float] | None:
         """See `Engine.measure`."""
         action = self.works().get(work)
-        return (
-            None if action is None else min((_timed(action) for _ in range(rounds)), key=lambda one: one[1])
-        )
+        if action is None:
+            return None
+        until = time.perf_counter() + WARM_SECONDS
+        while time.perf_counter() < until:
+            action()
+        return min((_timed(action) for _ in range(rounds)), key=lambda one: one[1])
 
 
 def _timed(action: Callable[[], int]) -> tuple[int, float]:
