@@ -15,7 +15,7 @@ from rmqtool.store.names import file_name
 from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rmqtool.repair.keep.overlay import Patch
     from rmqtool.scan.kernel_types import Kernels
@@ -138,12 +138,14 @@ class _Known:
             (base for base, span in self.spans.items() if span[0] == 0 and self.counts.get(base) == 1), None
         )
 
-    def displaced(self, size: int) -> int | None:
-        """The segment that has the places of all records, in a file with the name of none."""
-        if not self.spans or (self.file.base_offset or 0) % size == 0:
-            return None
+    def displaced(self, size: int, homes: Collection[int]) -> int | None:
+        """The segment that has the places of all records, in a file with another name.
+
+        homes: segments of which other files are; what is left of them does not count.
+        """
         bases = {(shift + place) // size * size for shift, span in self.spans.items() for place in span}
-        return bases.pop() if len(bases) == 1 and min(bases) >= 0 else None
+        (base, *more) = bases.difference(homes) or (-1,)
+        return base if base >= 0 and not more and base != self.file.base_offset else None
 
     def with_those_of(self, other: _Known) -> _Known:
         """What either saw of the same file."""
@@ -179,7 +181,9 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
     displaced = {
         base: one.file
         for one in known
-        if one.file not in used and (base := one.displaced(size)) is not None and base not in homes
+        if one.file not in used
+        and one.file.base_offset not in range(first, last + size, size)
+        and (base := one.displaced(size, homes)) is not None
     }
     for base in range(first, last + size, size):
         there = named.get(base) or displaced.pop(base, None)

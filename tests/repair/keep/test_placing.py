@@ -381,15 +381,20 @@ def test_a_record_of_a_moved_file_may_get_its_own_place_back(name: str, tmp_path
     assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
 
 
+@pytest.mark.parametrize("name", [20, 50 * SEGMENT])
 @pytest.mark.parametrize("which", [1, 3])
-def test_a_file_with_another_name_whose_records_have_moved_up(which: int, tmp_path: Path) -> None:
-    """710153: a copy had left out the first blocks; under its own name its records had come back."""
-    made = filled(4, more=3)
+def test_a_file_with_another_name_whose_records_have_moved_up(which: int, name: int, tmp_path: Path) -> None:
+    """710153: a copy had left out the first blocks; under its own name its records had come back.
+
+    740707: the place of another segment counts as little, where records of an older use are left of it.
+    """
+    made = filled(4, more=8)
     made.write(tmp_path / "store")
     path = tmp_path / f"store/commitlog/{which * SEGMENT:020d}"
     data = path.read_bytes()
     path.unlink()
-    path.with_name(f"{which * SEGMENT + 20:020d}").write_bytes(data[512:])
+    old = (tmp_path / f"store/commitlog/{0:020d}").read_bytes()[-512:] if name >= SEGMENT else b""
+    path.with_name(f"{which * SEGMENT + name:020d}").write_bytes(data[512:] + old)
     command = "recover", tmp_path / "store", "--store-config", conf(tmp_path / "store"), "--json"
     done = rmq(*command, "--output", tmp_path / "out", "--apply")
     assert (done.exit_code, json.loads(done.stdout)["summary"]["checked"]["remains"]) == (0, [])
