@@ -134,9 +134,6 @@ CASES: dict[str, tuple[dict[str, Any], Sequence[Step]]] = {
     "fileReservedTime-0": (DUE | {"fileReservedTime": 0}, [*AGED, CLEAN]),
     "deleteFileBatchMax": (DUE | {"fileReservedTime": 2, "deleteFileBatchMax": 2}, [*AGED, CLEAN, CLEAN]),
     "deleteWhen": (DUE | {"deleteWhen": LATER, "fileReservedTime": 2}, [*AGED, CLEAN]),
-    "diskMaxUsedSpaceRatio": (
-        DUE | {"deleteWhen": LATER, "fileReservedTime": 2, "diskMaxUsedSpaceRatio": 1}, [*AGED, CLEAN],
-    ),
 }  # fmt: skip
 """settings beside SIZES, and what is done under them, by the name of a setting"""
 ONLY_5 = (
