@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from formats.consumequeue import BatchUnit
-from formats.primitives import dtype_of
 from rmqtool.broker.load import RefusedError, load_files
+from rmqtool.broker.mapped_files import MappedFile
+from rmqtool.broker.units import Prefix, valid_prefix
+from rmqtool.scan.units import BATCH_UNIT
 from rmqtool.store.names import file_name, parse_queue_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     import numpy.typing as npt
 
     from rmqtool.broker.files import Disk
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 LOGS, QUEUES = "compaction/compactionLog", "compaction/compactionCq"
 _WITHOUT = "enableCompaction=false"
-_UNIT = dtype_of(BatchUnit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +99,20 @@ def _loaded(
 
 def _end_of(queue: MappedFiles) -> int:
     """Where the log ends by the last file of its queue, 0 if that knows nothing (`#getMaxPhyOffsetInLog`)."""
-    file = queue.files[-1].file if queue.files else None
-    units = compaction_units(file) if file is not None else np.zeros(0, _UNIT)
-    return int(units["physical_offset"][-1]) + int(units["size"][-1]) if len(units) else 0
+    last = _prefix_of(queue.files[-1].file).last if queue.files else None
+    return 0 if last is None else int(last["physical_offset"]) + int(last["size"])
 
 
 def compaction_units(file: StoreFile) -> npt.NDArray[np.void]:
     """The units of a file up to the first that is none (`SparseConsumeQueue#recover`)."""
+    count = _prefix_of(file).count
     with file.open("pread") as source:
-        units = source.window(0, file.size - file.size % _UNIT.itemsize).view(_UNIT).copy()
-    used = (units["physical_offset"] >= 0) & (units["size"] > 0)
-    used &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
-    return units[: int(np.argmin(np.append(used, False)))]
+        return source.window(0, count * BATCH_UNIT.itemsize).view(BATCH_UNIT)
+
+
+def _prefix_of(file: StoreFile | None) -> Prefix:
+    size = 0 if file is None else file.size
+    return valid_prefix(MappedFile(0, size, "", file), BATCH_UNIT, "pread", size // BATCH_UNIT.itemsize)
 
 
 def _pair(log: MappedFiles, queue: MappedFiles) -> None:

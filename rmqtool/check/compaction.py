@@ -53,6 +53,11 @@ def check_compaction(store: Store, options: ReadOptions, *, unclean: bool) -> It
         options.done(logs[key].size + queues[key].size)
 
 
+def damage_in(found: Iterable[Finding]) -> list[Finding]:
+    """What is wrong in the files themselves; over one without its other one a start is refused."""
+    return [one for one in found if one.code != "CMP-PAIR"]
+
+
 def messages_of(found: Iterable[Finding]) -> int:
     """How many messages cannot be served."""
     return sum(int(one.found or 0) for one in found if one.code.startswith("CMP-"))
@@ -73,14 +78,13 @@ def _file(file: StoreFile, queue: StoreFile, options: ReadOptions, unclean: bool
     if len(records):
         right = (records[index, 0] == at) & (records[index, 1] == units["size"])
         right &= records[index, 2] == units["base_offset"]
-    explained = np.zeros(len(units), bool)
-    for gap in gaps:
-        inside = ~right & (at >= gap.position) & (at < gap.position + gap.length)
-        explained |= inside
+    number = _gap_of(at, gaps)
+    number[right] = -1
+    for gap, count in zip(gaps, np.bincount(number + 1, minlength=len(gaps) + 1)[1:].tolist(), strict=True):
         place: dict[str, Any] = {"position": gap.position, "length": gap.length}
-        place |= {"part": gap.reason.name.lower(), "found": int(inside.sum())}
+        place |= {"part": gap.reason.name.lower(), "found": count}
         yield finding("CMP-GAP", path=file.display_path, **place, **facts)
-    wrong = units[~right & ~explained]
+    wrong = units[~right & (number < 0)]
     if len(wrong):
         first = int(wrong["base_offset"][0])
         yield finding("CMP-UNIT", path=queue.display_path, **facts, queue_offset=first, found=len(wrong))
@@ -93,6 +97,15 @@ def _file(file: StoreFile, queue: StoreFile, options: ReadOptions, unclean: bool
         place = {"position": int(records[first, 0]), "queue_offset": int(records[first, 2])}
         count = int((~served).sum())
         yield finding("CMP-UNSERVED", path=file.display_path, **place, **facts, found=count)
+
+
+def _gap_of(at: npt.NDArray[np.int64], gaps: list[Gap]) -> npt.NDArray[np.int64]:
+    """The number of the gap in which each position lies, -1 for none."""
+    starts = np.array([one.position for one in gaps], np.int64)
+    ends = np.array([one.position + one.length for one in gaps], np.int64)
+    number = np.searchsorted(starts, at, "right") - 1
+    number[at >= np.append(ends, 0)[number]] = -1
+    return number
 
 
 def _read(file: StoreFile, base: int, options: ReadOptions) -> tuple[Rows, list[Gap]]:

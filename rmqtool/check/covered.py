@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import PHASE_PATHS, Phase
-from rmqtool.check.unchecked import COMPACTION, unchecked_index, unchecked_rows
+from rmqtool.check.unchecked import unchecked_index, unchecked_rows
 from rmqtool.scan.fields import Field
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unopened_entries, unreadable
+from rmqtool.store.kinds import COMPACTION_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +95,7 @@ class Covered:
         """What a run that ends here leaves out, besides `not_covered`."""
         rows: list[Row] = []
         for phase, path in PHASE_PATHS.items():
-            if phase < self.phase or (phase is Phase.COMPACTION and not store.of_kind(*COMPACTION)):
+            if phase < self.phase or (phase is Phase.COMPACTION and not store.of_kind(*COMPACTION_KINDS)):
                 continue
             if phase is Phase.LOG:
                 rows += rest_of_log(list(store.segments), self.read_to or 0, reason)

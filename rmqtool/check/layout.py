@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.load import TIMER_FILES
 from rmqtool.check.findings import Severity, finding
 from rmqtool.store.geometry import Source
-from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
+from rmqtool.store.kinds import COMPACTION_KINDS, OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.log_gone import witnesses_of_lost_log
 from rmqtool.store.names import escape_name, file_name
@@ -33,7 +33,6 @@ _SIZED = (
     FileKind.DLEDGER_INDEX,
 )
 _MAPPED = frozenset(_SIZED)
-_COMPACTION = (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
 _LISTED = 10
 
 
@@ -48,7 +47,7 @@ def check_layout(store: Store) -> Iterator[Finding]:
     yield from _strangers(store, blocked)
     yield from _stray_directories(store)
     yield from _empty_files(store)
-    for kind in (*_SIZED, *_COMPACTION):
+    for kind in (*_SIZED, *COMPACTION_KINDS):
         files = store.of_kind(kind)
         if files:
             yield from _sizes(files, store.sizes[kind])
@@ -85,13 +84,13 @@ def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
         role = role_of(("commitlog",) if among else parts)
         if store.form is StoreForm.STORE and _foreign(parts) and not among:
             inside["/".join(parts[: _foreign(parts)])] += 1
-        elif role.numbered in (*_SIZED, *_COMPACTION) or (
+        elif role.numbered in (*_SIZED, *COMPACTION_KINDS) or (
             role.numbered is FileKind.INDEX and not file.regular
         ):
             yield finding("DIR-STRAY", path=file.display_path, found=file.note)
         elif file.path not in OWN_FILES and file.display_path not in reported:
             yield finding("DIR-UNKNOWN", path=file.display_path, found=file.note)
-    for file in store.of_kind(*_COMPACTION):
+    for file in store.of_kind(*COMPACTION_KINDS):
         if file.name.endswith(".delete"):
             yield finding("DIR-STRAY", path=file.display_path, found="a broker was at deleting it")
     for path, count in sorted(inside.items()):
@@ -132,7 +131,7 @@ def _stray_directories(store: Store) -> Iterator[Finding]:
 
 
 def _empty_files(store: Store) -> Iterator[Finding]:
-    for file in store.of_kind(*_SIZED, *_COMPACTION, FileKind.INDEX):
+    for file in store.of_kind(*_SIZED, *COMPACTION_KINDS, FileKind.INDEX):
         if file.size == 0 and file.regular:
             yield finding(
                 "DIR-EMPTY-FILE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.store.coverage import Incomplete, unreadable
-from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.kinds import COMPACTION_KINDS, QUEUE_KINDS, FileKind
 from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rmqtool.store.coverage import Row
     from rmqtool.store.layout import Store
 
-COMPACTION = (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
 _NAMED = {
     FileKind.TIMERWHEEL: "timer wheel",
     FileKind.TIMERLOG: "timer log",
@@ -50,7 +49,7 @@ def unchecked_names(store: Store, *, compaction: bool) -> list[str]:
 
     compaction: compaction logs are.
     """
-    named = {kind: name for kind, name in _NAMED.items() if not (compaction and kind in COMPACTION)}
+    named = {kind: name for kind, name in _NAMED.items() if not (compaction and kind in COMPACTION_KINDS)}
     return [name for kind, name in named.items() if any(file.size for file in store.of_kind(kind))]
 
 

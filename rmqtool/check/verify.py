@@ -31,7 +31,7 @@ from rmqtool.check.records_at import RecordsAt
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds
-from rmqtool.check.unchecked import COMPACTION, unchecked_names
+from rmqtool.check.unchecked import unchecked_names
 from rmqtool.check.undispatched import Circumstances, misplaced, undispatched
 from rmqtool.check.unmatched_units import UnitCheck, queue_times
 from rmqtool.errors import RmqtoolError
@@ -41,6 +41,7 @@ from rmqtool.scan.extensions import Extensions
 from rmqtool.scan.fields import Stop
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.reader import Expired
+from rmqtool.store.kinds import COMPACTION_KINDS
 from rmqtool.store.layout import FileKind
 from rmqtool.store.resolve import StoreForm
 from rmqtool.store.rocksdb import rocksdb_queue_files
@@ -98,7 +99,7 @@ class Verification:
     def bytes_to_read(self) -> int:
         """What `reading.advance` is given in all: log, queues and index."""
         return sum(one.size for one in self.store.segments) + self._bytes_of(
-            *_QUEUES, FileKind.INDEX, *(COMPACTION if self._reads_compaction else ())
+            *_QUEUES, FileKind.INDEX, *(COMPACTION_KINDS if self._reads_compaction else ())
         )
 
     @property

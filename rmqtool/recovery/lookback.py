@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.check.compaction import check_compaction
-from rmqtool.check.unchecked import COMPACTION
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.matching import Matches
 from rmqtool.recovery.spans import QueueSpans
@@ -21,6 +20,7 @@ from rmqtool.scan.events import Gap, Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.opened import handed_on, scanned
 from rmqtool.scan.parallel import in_order
+from rmqtool.store.kinds import COMPACTION_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -137,7 +137,7 @@ class LookBack:
 
     def compaction(self, start: ObservedStart) -> tuple[Finding, ...] | None:
         """What is wrong in compaction logs, None where they are too long for the allowance or the time."""
-        files = start.store.of_kind(*COMPACTION)
+        files = start.store.of_kind(*COMPACTION_KINDS)
         known = (*files, start.clean)
         if known not in self._compaction:
             if self._is_over or len(list(self._allowed(files))) < len(files):

@@ -20,7 +20,6 @@ from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
 from rmqtool.broker.start import Mode
 from rmqtool.broker.traits import is_known, traits_of
-from rmqtool.check.unchecked import COMPACTION
 from rmqtool.recovery.config_tables import TIMER_COUNTS, Loads, config_outcomes
 from rmqtool.recovery.consequences.all_consequences import certain_before_reading, consequences_of
 from rmqtool.recovery.consequences.finding_context import FindingContext
@@ -39,6 +38,7 @@ from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.coverage import unopened_entries
 from rmqtool.store.files import NotCopiedError
+from rmqtool.store.kinds import COMPACTION_KINDS
 from rmqtool.store.live import lock_of
 from rmqtool.store.rocksdb import databases_of_tables
 
@@ -168,7 +168,7 @@ class StartSimulation:
 
     @property
     def _has_compaction(self) -> bool:
-        return in_use(self.traits, self.settings) and bool(self.store.of_kind(*COMPACTION))
+        return in_use(self.traits, self.settings) and bool(self.store.of_kind(*COMPACTION_KINDS))
 
     def _look_at_compaction(self, look_back: LookBack) -> None:
         """Nothing is known of compaction logs where they are too long for the time, or move meanwhile."""

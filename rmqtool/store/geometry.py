@@ -21,7 +21,7 @@ from formats.timer import TIMER_UNIT_SIZE
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_geometry import IndexGeometry, Source, index_geometry, try_geometry
 from rmqtool.store.index_solver import solve_index
-from rmqtool.store.kinds import FileKind
+from rmqtool.store.kinds import COMPACTION_KINDS, FileKind
 from rmqtool.store.names import INT_MAX
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def infer_file_size(
         others = tuple(sorted(size for size in lengths if size != value))
         detail = f"{kind} files have {value} bytes by the settings given"
         return FileSize(kind, value, Source.GIVEN, (value,), others, detail)
-    compaction = kind in (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
+    compaction = kind in COMPACTION_KINDS
     groups = (
         [files] if kind is FileKind.COMMITLOG else _by_directory(files)
     )  # its roots share one row of names

@@ -56,6 +56,9 @@ class FileKind(StrEnum):
 QUEUE_KINDS: Final = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE, FileKind.CONSUMEQUEUE_EXT)
 """Kinds whose files lie in `<kind>/<topic>/<queueId>/`."""
 
+COMPACTION_KINDS: Final = (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
+"""Kinds whose files lie in `compaction/`, by topic and queue."""
+
 CONFIG_NAMES: Final = frozenset(
     {
         "topics.json",
@@ -171,7 +174,7 @@ class Role:
 
     def _place_numbered(self, kind: FileKind, name: str) -> Placement:
         note = self.state
-        if kind in (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ) and name.endswith(".delete"):
+        if kind in COMPACTION_KINDS and name.endswith(".delete"):
             name, note = name.removesuffix(".delete"), "delete"
         base = parse_base_offset(name)
         if base is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,7 @@ from formats.consumequeue import BatchUnit
 from formats.primitives import sizeof
 from rmqtool.check.levels import Level
 from rmqtool.check.verify import Verification
+from rmqtool.errors import UnreadableError
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
@@ -170,3 +173,49 @@ def test_a_plan_is_not_refused_for_what_a_refused_start_does_not_come_to(
     checked = json.loads(done.stdout)["summary"]["checked"]
     assert (checked["proven"], bool(checked["remains"])) == (True, True)
     assert (tmp_path / "out").is_dir()
+
+
+def test_files_of_a_tib_take_no_memory(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-compaction").path, root)
+    for path in (root / LOG / FIRST, root / QUEUE / FIRST):
+        os.truncate(path, 1 << 40)
+    tracemalloc.start()
+    try:
+        codes = [one.code for one in found_in(root)]
+        verdict = simulate(Store.open(root), "5.3.3").verdict
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (codes.count("DIR-SIZE"), verdict) == (2, Verdict.UNSAFE)
+    assert peak < 64 << 20
+
+
+def test_each_hole_counts_its_own(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-compaction").path, root)
+    raw, step = (root / QUEUE / FIRST).read_bytes(), sizeof(BatchUnit)
+    units = [BatchUnit.parse(raw[at : at + step]) for at in range(0, len(raw) - step + 1, step)]
+    whole = [one for one in units if one.physical_offset >= 0 and one.size > 0]
+    lost = whole[1:-1:3]
+    for one in lost:
+        zeroed(root / LOG / FIRST, one.physical_offset, one.physical_offset + one.size)
+    gaps = [one for one in found_in(root) if one.code == "CMP-GAP"]
+    assert [(one.position, one.found) for one in gaps] == [(one.physical_offset, 1) for one in lost]
+    assert len(gaps) > 1
+
+
+def test_recover_says_that_a_log_cannot_be_read(
+    golden: Callable[[str], Golden], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can count what is in it: that was nothing, and exit 0."""
+
+    def unreadable(*_: object, **__: object) -> None:
+        raise UnreadableError("compaction", 0, 512, "I/O error")
+
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-compaction").path, root)
+    monkeypatch.setattr("rmqtool.check.compaction.compaction_units", unreadable)
+    said = rmq("recover", root, "--json")
+    remains = json.loads(said.stdout)["summary"]["checked"]["remains"]
+    assert (said.exit_code, [one[:27] for one in remains]) == (1, ["compaction logs have damage"])

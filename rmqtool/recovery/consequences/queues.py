@@ -8,7 +8,7 @@ from formats.consumequeue import PRE_BLANK_SIZE
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.load import queue_directories
-from rmqtool.check.compaction import messages_of
+from rmqtool.check.compaction import damage_in, messages_of
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.timers import timer_harm
 from rmqtool.store.consumer_offsets import stored_delay_offsets
@@ -94,7 +94,7 @@ def compaction(scene: FindingContext) -> Iterator[Consequence]:
             path, reason = one.left_out
             facts = {"topic": one.topic, "queue_id": one.queue_id, "reason": f"{path}: {reason}"}
             yield consequence("DR-COMPACTION-LEFT-OUT", path, **facts)
-    paths = dict.fromkeys(one.path for one in scene.compaction if one.code != "CMP-PAIR" and one.path)
+    paths = dict.fromkeys(one.path for one in damage_in(scene.compaction) if one.path)
     if paths:
         yield consequence("DR-COMPACTION-DAMAGED", *paths, count=messages_of(scene.compaction))
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.load import RefusedError
 from rmqtool.broker.settings import settings_of
 from rmqtool.check.catalogue import Severity
-from rmqtool.check.compaction import check_compaction, compaction_files, messages_of
+from rmqtool.check.compaction import check_compaction, compaction_files, damage_in, messages_of
 from rmqtool.check.state import is_unclean
-from rmqtool.check.unchecked import COMPACTION
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.simulation import StartSimulation, simulate
 from rmqtool.recovery.timers import TIMER_HARM
 from rmqtool.repair.plan_words import counted as counted_words
 from rmqtool.store.files import NotCopiedError
+from rmqtool.store.kinds import COMPACTION_KINDS
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NOBODY = LockState(False, None, "this is not a start")
 TWICE = "DR-OFFSETS-TWICE"
-COMPACTION_REFUSAL = "compaction"
+_COMPACTION_REFUSED = "compaction"
 _OF_OWN_FILES = frozenset(
     {*TIMER_HARM, "DR-COMPACTION-CUT", "DR-COMPACTION-LEFT-OUT", "DR-REFUSE-COMPACTION"}
 )
@@ -92,7 +92,7 @@ def untouched_harm_of(outcome: Outcome, changed: Collection[str]) -> dict[About,
         if one.code in _OF_OWN_FILES and not any(_lies_in(path, one.paths) for path in changed)
     )
     refusal = outcome.refusal
-    if refusal is not None and refusal.code == COMPACTION_REFUSAL:
+    if refusal is not None and refusal.code == _COMPACTION_REFUSED:
         found |= {about: words for about, words in harm_of(outcome).items() if about[0] == refusal.code}
     return found
 
@@ -163,7 +163,7 @@ def compaction_bytes(store: Store) -> int:
     """What `left_in_compaction` reads."""
     if not settings_of(store).compaction:
         return 0
-    return sum(one.size for one in compaction_files(store, *COMPACTION))
+    return sum(one.size for one in compaction_files(store, *COMPACTION_KINDS))
 
 
 def left_in_compaction(store: Store, size: int, counted: Counted) -> tuple[str, ...]:
@@ -171,10 +171,10 @@ def left_in_compaction(store: Store, size: int, counted: Counted) -> tuple[str, 
     if not size:
         return ()
     with counted.stage(size) as reading:
-        lost = messages_of(check_compaction(store, reading, unclean=is_unclean(store)))
-    if not lost:
+        found = damage_in(check_compaction(store, reading, unclean=is_unclean(store)))
+    if not found:
         return ()
-    served = counted_words(lost, "message")
+    served = counted_words(messages_of(found), "message")
     return (f"compaction logs have damage: {served} cannot be served; rmqtool verify STORE lists it",)
 
 
