@@ -30,6 +30,7 @@ from rmqtool.broker.load import load_files, timers_in_use
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.broker.timer_check import CHECK, TIMERS, Fault, check_faults, holds_timers
 from rmqtool.store.holes import data_windows
+from rmqtool.store.kinds import FileKind
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
 
 TIMER_HARM = _LOST, _PASSED, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-PASSED", "DR-TIMERS-AGAIN"
-_DIRECTORY, WHEEL = "timerlog", "timerwheel"
+_DIRECTORY, WHEEL = FileKind.TIMERLOG.value, FileKind.TIMERWHEEL.value
 _SLOT, _UNIT = dtype_of(WheelSlot), dtype_of(TimerUnit)
 
 
@@ -123,12 +124,16 @@ def _out_of_reach(start: Start, log: MappedFiles, check: Container, queue: AnyQu
         return
     if not holes:
         return
-    counts = [0] * len(holes)
+    starts, ends = np.array(holes, np.int64).T
+    changes = np.zeros(len(holes) + 1, np.int64)
     for slots in _waiting(wheel, int(check.last_read_time), start.settings.timer_precision):
-        for number, (first, end) in enumerate(holes):
-            led = (slots["first"] < end) & (slots["last"] >= first)
-            counts[number] += int(np.maximum(slots["count"][led], 1).sum())
-    for (_, end), count in zip(holes, counts, strict=True):
+        low = np.searchsorted(ends, slots["first"], "right")
+        high = np.searchsorted(starts, slots["last"], "right")
+        led = low < high
+        timers = np.maximum(slots["count"][led], 1)
+        np.add.at(changes, low[led], timers)
+        np.subtract.at(changes, high[led], timers)
+    for (_, end), count in zip(holes, changes.cumsum()[:-1].tolist(), strict=True):
         if count:
             yield TimerHarm(_LOST, (log.path_of(end - log.size),), count)
 

@@ -374,30 +374,6 @@ def test_segments_that_lost_their_first_pages_are_read_by_key(tmp_path: Path) ->
         assert '"type":"message"' in reported.stdout, key
 
 
-@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
-def test_entries_in_front_of_a_zero_entry_that_is_taken_for_a_message_lead_to_lost_ones(
-    release: str, tmp_path: Path
-) -> None:
-    """650010: they stay, as it ends truncation; the log is zeros, and doctor said that nothing is lost."""
-    store = HandmadeStore()
-    for _ in range(30):
-        store.put("Orders", b"body" * 50)
-    store.write(tmp_path / "store")
-    expired, *segments = sorted({store.segment(one.offset)[0] for one in store.stored})
-    begin = int(segments[0].rpartition("/")[2])
-    path = store.queues["Orders", 0].place(29)[0]
-    for zeros in (*segments, path):
-        store.patch(zeros, 0, bytes(len(store.read(zeros))))
-    store.remove(expired)
-    lead = [
-        one for one in store.stored if one.offset >= begin and one.unit is not None and one.unit[0] < path
-    ]
-    reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
-    assert "DR-PHANTOM-UNIT" in {one["code"] for one in reported["consequences"]}
-    assert reported["verdict"] == "damaged"
-    assert reported["already_damaged"]["messages"] == len(lead) > 0
-
-
 def test_an_entry_that_is_cut_is_a_lost_message_wherever_the_log_ends(tmp_path: Path) -> None:
     """17293: a copy of an older segment in place of the last has records, but none that recovery takes."""
     store = HandmadeStore()

@@ -263,3 +263,27 @@ def test_the_last_entry_of_a_queue_file_with_an_uneven_name(tmp_path: Path) -> N
     assert done.exit_code == 1
     (queue,) = (one for one in json.loads(done.stdout)["queues"] if one["topic"] == "%LMQ%alpha")
     assert queue["repeated"] == 1
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_entries_in_front_of_a_zero_entry_that_is_taken_for_a_message_lead_to_lost_ones(
+    release: str, tmp_path: Path
+) -> None:
+    """650010: they stay, as it ends truncation; the log is zeros, and doctor said that nothing is lost."""
+    store = HandmadeStore()
+    for _ in range(30):
+        store.put("Orders", b"body" * 50)
+    store.write(tmp_path / "store")
+    expired, *segments = sorted({store.segment(one.offset)[0] for one in store.stored})
+    begin = int(segments[0].rpartition("/")[2])
+    path = store.queues["Orders", 0].place(29)[0]
+    for zeros in (*segments, path):
+        store.patch(zeros, 0, bytes(len(store.read(zeros))))
+    store.remove(expired)
+    lead = [
+        one for one in store.stored if one.offset >= begin and one.unit is not None and one.unit[0] < path
+    ]
+    reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+    assert "DR-PHANTOM-UNIT" in {one["code"] for one in reported["consequences"]}
+    assert reported["verdict"] == "damaged"
+    assert reported["already_damaged"]["messages"] == len(lead) > 0

@@ -50,7 +50,7 @@ def measured(
     rounds: int = 2,
     jars: Path | None = None,
 ) -> Iterator[Bench]:
-    """The works that an engine does, in an empty directory. The best round counts, the first is cold.
+    """The works that an engine does, in an empty directory. The best round counts.
 
     Raises `StoreIOError` where the Java store fails.
     """

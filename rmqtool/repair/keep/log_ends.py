@@ -51,7 +51,7 @@ def with_ends(
     }
 
     def reached(base: int, step: int) -> list[PlacedSegment]:
-        """Neighbours of the log, up to the last one with records in its own file, or all in donors' files."""
+        """Neighbours of the log, to the last that has records in its own file; then those of donors."""
         found: list[int] = []
         far = max((abs(one - base) for one in own if 0 < (one - base) // step <= MOST_MISSING), default=0)
         for one in range(base + step, max(named) + 1 if step > 0 else min(named) - 1, step):

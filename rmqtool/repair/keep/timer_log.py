@@ -56,7 +56,7 @@ _COLUMNS = (
     "physical_offset", "store_size", "queue_id", "queue_offset", "store_timestamp", "born_timestamp",
     "body_crc", "uniq_key", "properties",
 )  # fmt: skip
-_DIRECTORY, _WHY = "timerlog", "timer-log"
+_DIRECTORY, _WHY = FileKind.TIMERLOG.value, "timer-log"
 
 
 class _Timer(NamedTuple):
