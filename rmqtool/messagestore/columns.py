@@ -340,9 +340,7 @@ def _cast(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     if column.type == kind:
         return column
     try:
-        if pa.types.is_dictionary(
-            column.type
-        ):  # first the values: what views lie behind, Arrow cannot decode
+        if pa.types.is_dictionary(column.type):  # Arrow does not decode one of views
             return column.dictionary.cast(kind).take(column.indices)
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

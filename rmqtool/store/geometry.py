@@ -94,8 +94,7 @@ class FileSize:
 
     source: `given` (settings), `inferred` (from the files), `default` (no file says), `ambiguous` (files
     disagree and no length is more frequent, or the only segment was cut short: `value` is the best guess,
-    `candidates` are all). others:
-    lengths of files that differ from `value`. detail: one line for people.
+    `candidates` are all). others: lengths of files that differ from `value`. detail: one line for people.
     """
 
     kind: FileKind
@@ -167,20 +166,23 @@ def _is_cut_alone(segments: Sequence[StoreFile]) -> bool:
 
 def _ends_in_blank(segment: StoreFile) -> bool:
     """Whether a blank reaches to its end, as far as can be read (`AppendMessageStatus#END_OF_FILE`)."""
+    import numpy as np
+
     try:
         with segment.open("pread") as source:
             start = max(source.size - _LARGEST_BLANK, 0)
-            tail = source.window(start, source.size - start).tobytes()
+            tail = source.window(start, source.size - start)
     except RmqtoolError:
         return True
-    magic, size = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True), sizeof(Blank)
-    at = tail.rfind(magic)
-    while at >= 0:
-        begin = at + len(magic) - size
-        if begin >= 0 and Blank.parse(tail[begin : begin + size])["total_size"] == len(tail) - begin:
-            return True
-        at = tail.rfind(magic, 0, at)
-    return False
+    count = max(len(tail) - sizeof(Blank) + 1, 0)
+    found = np.ones(count, np.bool_)
+    for at, byte in enumerate(BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True), 4):
+        found &= tail[at : at + count] == byte
+    begins = np.flatnonzero(found)
+    stated = np.zeros(len(begins), np.int64)
+    for at in range(4):
+        stated = stated << 8 | tail[begins + at]
+    return bool((stated == len(tail) - begins).any())
 
 
 def infer_file_size(
@@ -199,9 +201,8 @@ def infer_file_size(
         detail = f"{kind} files have {value} bytes by the settings given"
         return FileSize(kind, value, Source.GIVEN, (value,), others, detail)
     compaction = kind in COMPACTION_KINDS
-    groups = (
-        [files] if kind is FileKind.COMMITLOG else _by_directory(files)
-    )  # its roots share one row of names
+    # the roots of the log share one row of names
+    groups = [files] if kind is FileKind.COMMITLOG else _by_directory(files)
     votes = _votes(kind, groups, distances=not compaction)
     if not votes:
         value = _DEFAULTS[kind]

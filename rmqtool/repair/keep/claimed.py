@@ -54,19 +54,27 @@ class _Claims:
         self._ends = np.array([one.end for one in survey.holes], np.int64)
 
     def claimed(self, missing: list[Missing]) -> Iterator[int]:
+        gaps: dict[QueueKey, list[tuple[int, int, int, int]]] = {}
         for one in missing:
-            queue = self._queues.get(one.key)
-            if queue is None:
-                continue
-            slots = np.arange(one.first, one.last + 1, dtype=np.int64)
-            offsets, sizes, _ = queue.gather(slots)
-            leads = (offsets >= one.low) & (offsets < one.high) & (sizes >= SMALLEST_RECORD)
-            leads[leads] = ~self._in_hole(offsets[leads])
-            for slot, offset, size in zip(
-                *(part[leads].tolist() for part in (slots, offsets, sizes)), strict=True
-            ):
-                if self._states_another(one.key, slot, offset, size):
+            if one.key in self._queues:
+                gaps.setdefault(one.key, []).append((one.first, one.last, one.low, one.high))
+        for key, some in gaps.items():
+            for slot, offset, size in self._entries(self._queues[key], np.array(sorted(some), np.int64)):
+                if self._states_another(key, slot, offset, size):
                     yield offset
+
+    def _entries(self, queue: QueueUnits, gaps: Ints) -> Iterator[tuple[int, int, int]]:
+        """Slot, offset, size of entries in gaps (first and last slot, low, high) that lead to no hole."""
+        firsts, lasts, lows, highs = gaps.T
+        for number in range(len(queue.files)):
+            for at, units in queue.parts(number):
+                slots = queue.first_slot(number) + at + np.arange(len(units))
+                offsets, sizes = (units[name].astype(np.int64) for name in ("physical_offset", "size"))
+                gap = np.searchsorted(firsts, slots, "right") - 1
+                leads = (gap >= 0) & (slots <= lasts[gap]) & (sizes >= SMALLEST_RECORD)
+                leads &= (offsets >= lows[gap]) & (offsets < highs[gap])
+                leads[leads] = ~self._in_hole(offsets[leads])
+                yield from zip(*(part[leads].tolist() for part in (slots, offsets, sizes)), strict=True)
 
     def _states_another(self, key: QueueKey, slot: int, offset: int, size: int) -> bool:
         """Whether a whole record there states this slot of a queue whose own entry leads into a hole."""
