@@ -1,7 +1,7 @@
 """Runs the commands that the cookbook shows, and puts their real output into its pages.
 
     python docs/cookbook_pages.py            rewrite the output below every `$ ` line
-    python docs/cookbook_pages.py --check    exit 1 when a page shows something else
+    python docs/cookbook_pages.py --check    exit 1, and the difference, when a page shows something else
 
 All in this process, on a terminal of 80 columns, in UTC, in a directory of its own. A comment in front of a
 block makes the stores that it and those after it are about:
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from difflib import unified_diff
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -107,7 +108,12 @@ def main() -> int:
         if current != text:
             stale += 1
             print(f"{page.name}: {'not current' if check else 'refreshed'}")
-            if not check:
+            if check:
+                lines = unified_diff(
+                    text.splitlines(), current.splitlines(), "the page", "now", n=1, lineterm=""
+                )
+                print(*lines, sep="\n")
+            else:
                 page.write_text(current, encoding="utf-8")
     return 1 if check and stale else 0
 

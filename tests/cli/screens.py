@@ -29,7 +29,8 @@ def screen(width: int, *words: object, lines: int = 50) -> tuple[int, str]:
     reader = Thread(target=_drain, args=(main, seen))
     reader.start()
     unset = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
-    terminal = io.TextIOWrapper(os.fdopen(side, "wb", 0), "utf-8", write_through=True)
+    # buffered, as a raw file may take a part of what is written to it
+    terminal = io.TextIOWrapper(os.fdopen(side, "wb"), "utf-8", write_through=True)
     try:
         with (
             mock.patch.dict(os.environ, unset, clear=True),
