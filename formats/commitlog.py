@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from enum import IntFlag
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 
 import construct as cs
@@ -222,6 +223,17 @@ _SYS_FLAG = slice(
 )
 
 
+_TEXT_LENGTHS = {
+    magic: (sizeof(topic_length), sizeof(PROPERTIES_LENGTH)) for magic, topic_length in TOPIC_LENGTH.items()
+}
+"""bytes of the lengths of topic and properties, by magic"""
+
+_outlined = itemgetter(
+    *map(FLAT_HEADERS[False, False].names.index, ("magic", "sys_flag", "total_size", "body_length"))
+)
+"""of the values of a header, whose names are the same for hosts of any width"""
+
+
 class Outline(NamedTuple):
     """Some fields of a record, see `Message`."""
 
@@ -236,13 +248,12 @@ def outline_of(record: bytes) -> Outline | None:
     header = FLAT_HEADERS[is_v6(int.from_bytes(record[_SYS_FLAG], "big"))]
     if len(record) < header.size:
         return None
-    fields = header.unpack(record)
-    magic, sys_flag, total_size = fields["magic"], fields["sys_flag"], fields["total_size"]
-    if magic not in TOPIC_LENGTH or fields["body_length"] > total_size - overhead(magic, sys_flag):
+    magic, sys_flag, total_size, body_length = _outlined(header.unpack_from(record))
+    if magic not in TOPIC_LENGTH or body_length > total_size - overhead(magic, sys_flag):
         return None
     texts = []
-    at = header.size + max(fields["body_length"], 0)
-    for width in (sizeof(TOPIC_LENGTH[magic]), sizeof(PROPERTIES_LENGTH)):
+    at = header.size + max(body_length, 0)
+    for width in _TEXT_LENGTHS[magic]:
         length = int.from_bytes(record[at : at + width], "big", signed=True)
         texts.append(record[at + width : at + width + max(length, 0)])
         at += width + max(length, 0)

@@ -74,6 +74,8 @@ class ConsumeQueue(QueueState):
         self._remembers = floor is not None
         self._ordinary = (floor or 0) + 1
         self._first_is_zero = False
+        self._highest: int | None = None
+        """greatest physical offset in the last file, if `recover` has read it"""
         self._last: tuple[int, int] | None = None
         """offset and size of the unit appended last"""
 
@@ -108,9 +110,10 @@ class ConsumeQueue(QueueState):
             return
         end = 0
         for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
-            prefix = valid_prefix(one, UNIT, self._mode, self._whole)
+            prefix = valid_prefix(one, UNIT, self._mode, self._whole, highest=one is files[-1])
             end = one.base + prefix.count * BYTES
             self.recovered.append((one, prefix.count))
+            self._highest = prefix.highest
             if prefix.count:
                 self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
             if prefix.count < one.wrote // BYTES:
@@ -123,6 +126,8 @@ class ConsumeQueue(QueueState):
 
         The first unit is taken without a look at its size.
         """
+        if self._lies_below(offset):
+            return
         self.max_physical = offset
         while self.files.files:
             last = self.files.files[-1]
@@ -137,6 +142,18 @@ class ConsumeQueue(QueueState):
             if last.appended is not None:
                 last.appended.cut(count)
             return
+
+    def _lies_below(self, offset: int) -> bool:
+        """Truncation takes all of the last file, as `recover` has read it."""
+        last = self.files.files[-1] if self.files.files else None
+        return (
+            last is not None
+            and last.appended is None
+            and last.wrote > 0
+            and self.recovered[-1:] == [(last, last.wrote // BYTES)]
+            and self._highest is not None
+            and self._highest < offset
+        )
 
     def cut_later(self, offset: int) -> tuple[int, int]:
         """Entries of the last file that the next start takes away, which finds the log's end at `offset`.

@@ -30,31 +30,42 @@ _LARGEST_READ = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Valid units at the beginning of a queue file on disk. last: the last of them."""
+    """Valid units at the beginning of a queue file on disk.
+
+    last: the last of them. highest: the greatest physical offset, None where that was not looked at.
+    """
 
     count: int
     last: Any
+    highest: int | None = None
 
 
-def valid_prefix(one: MappedFile, dtype: np.dtype[Any], mode: OpenMode, whole: int) -> Prefix:
-    """Units up to the first that recovery does not take (`#recover`); `whole`: units in a file."""
+def valid_prefix(
+    one: MappedFile, dtype: np.dtype[Any], mode: OpenMode, whole: int, *, highest: bool = False
+) -> Prefix:
+    """Units up to the first that recovery does not take (`#recover`).
+
+    whole: units in a file. highest: look at that, too.
+    """
     if one.file is None:
         return Prefix(0, None)
     unit = dtype.itemsize
+    top = -1 if highest else None
     with one.file.open(mode) as source:
         at, step, last = 0, _FIRST_READ // unit, None
         while at < whole:
             take = min(step, whole - at)
-            units = source.window(at * unit, take * unit)
-            units = units[: len(units) // unit * unit].view(dtype)
+            raw = source.window(at * unit, take * unit)
+            units: npt.NDArray[Any] = raw[: len(raw) // unit * unit].view(dtype)
             wrong = np.flatnonzero(~valid_units(units))
             good = int(wrong[0]) if wrong.size else len(units)
             if good:
                 last, at = units[good - 1].copy(), at + good
+                top = None if top is None else max(top, int(units["physical_offset"][:good].max()))
             if good < take:
                 break
             step = min(step * 8, _LARGEST_READ // unit)
-        return Prefix(at, last)
+        return Prefix(at, last, top)
 
 
 @dataclass(frozen=True, slots=True)

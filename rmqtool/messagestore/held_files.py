@@ -39,6 +39,8 @@ _OF_QUEUES = _WRITTEN[:3]
 _QUEUES = 2
 """depth of a queue's directory: topic, number"""
 _LOCK = "lock"
+_TOGETHER = 1 << 18
+"""bytes behind the data that are looked at together: most often all but a page is a hole"""
 _STATE_FILES = ("abort", "checkpoint", _LOCK, "config/topics.json", "config/topics.json.bak")
 
 
@@ -84,8 +86,8 @@ def _fields(file: StoreFile) -> dict[str, Any]:
 
 def data_behind(path: str, position: int, *, name: str) -> list[tuple[int, int]]:
     """Windows (position, length) with anything but zeros from a position on. Raises as `open_held`."""
-    with open_held(path, name=name) as source:
-        windows = data_windows(source, position, source.size)
+    with open_held(path, "pread", name=name) as source:
+        windows = data_windows(source, position, source.size, _TOGETHER)
         return [(at, len(window)) for at, window in windows if window.any()]
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import struct
+import tempfile
+from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
@@ -16,7 +21,6 @@ from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 SIZE = 100
 """five units in a file"""
@@ -123,6 +127,23 @@ def test_truncation_of_everything_leaves_the_offset(tmp_path: Path) -> None:
     made.recover()
     made.truncate(RECORD)
     assert (made.max_offset, made.max_physical) == (0, RECORD)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=10), st.integers(1, 11))
+def test_truncation_takes_units_in_any_order(offsets: list[int], end: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        made = queue(Path(name), *([(at, 1) for at in part] for part in (offsets[:5], offsets[5:]) if part))
+        made.recover()
+        made.truncate(end)
+    kept = offsets
+    while kept:  # file by file from the last one on, up to the first that keeps something
+        low = (len(kept) - 1) // 5 * 5
+        below = list(takewhile(lambda at: at < end, kept[low:]))
+        kept = kept[:low] + below
+        if below:
+            break
+    assert made.max_offset == len(kept)
+    assert made.max_physical == (kept[-1] + 1 if kept else end)
 
 
 def test_truncation_cuts_off_appended_units_of_displaced_records(tmp_path: Path) -> None:
