@@ -76,6 +76,7 @@ AGED: list[Step] = [
     *(put(size=900, queue_id=number % 2) for number in range(24)), DRAIN, ("age", {"hours": [9, 5, 3, 1]}),
 ]  # fmt: skip
 CLEAN: Step = ("clean", {})
+EVENING = DUE | {"deleteWhen": LATER, "fileReservedTime": 2}
 CASES: dict[str, tuple[dict[str, Any], Sequence[Step]]] = {
     "mappedFileSizeCommitLog-even": ({"mappedFileSizeCommitLog": 2048}, SOME),
     "mappedFileSizeCommitLog-odd": ({"mappedFileSizeCommitLog": 3001}, SOME),
@@ -133,9 +134,16 @@ CASES: dict[str, tuple[dict[str, Any], Sequence[Step]]] = {
     "fileReservedTime": (DUE | {"fileReservedTime": 2}, [*AGED, CLEAN]),
     "fileReservedTime-0": (DUE | {"fileReservedTime": 0}, [*AGED, CLEAN]),
     "deleteFileBatchMax": (DUE | {"fileReservedTime": 2, "deleteFileBatchMax": 2}, [*AGED, CLEAN, CLEAN]),
-    "deleteWhen": (DUE | {"deleteWhen": LATER, "fileReservedTime": 2}, [*AGED, CLEAN]),
+    "deleteWhen": (EVENING, [*AGED, CLEAN]),
+    **{
+        f"diskMaxUsedSpaceRatio-{ratio}": (EVENING | {"diskMaxUsedSpaceRatio": ratio}, [*AGED, CLEAN])
+        for ratio in (1, 50, 99)
+    },
 }  # fmt: skip
-"""settings beside SIZES, and what is done under them, by the name of a setting"""
+"""settings beside SIZES, and what is done under them, by the name of a setting
+
+What the ratios of a disk do depends on how full it is, which both see.
+"""
 ONLY_5 = (
     "enabledAppendPropCRC",
     "autoMessageVersionOnTopicLen",
