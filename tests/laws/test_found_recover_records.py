@@ -390,6 +390,33 @@ def test_a_lonely_record_is_of_the_queue_that_finds_no_room_for_it(tmp_path: Pat
     assert again["summary"]["changes"] == 0
 
 
+@pytest.mark.parametrize("others", [10, 11])
+def test_a_last_record_that_skips_what_other_records_leave_no_room_for(others: int, tmp_path: Path) -> None:
+    """660071: 9 had become 11, and broken records of the other queue had room for 9 and 10, so it was kept.
+
+    The next plan was to take it out. Where the other queue goes on with 11, its queue number may as well lie.
+    """
+    store = HandmadeStore()
+    for number in range(others):
+        if number < 9:
+            store.put("Orders", b"body %d" % number, queue_id=2)
+        store.put("Orders", b"another %d" % number, queue_id=3)
+    last = store.put("Orders", b"the last", queue_id=2)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    path, position = store.segment(last.offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (11).to_bytes(8, "big"))
+    for one in store.of("Orders", 3)[8:]:
+        path, position = store.segment(one.offset)
+        store.patch(path, store.read(path).index(b"another", position), b"?")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    said = [one["physical_offsets"] for one in json.loads(done.stdout)["summary"]["undecided"]]
+    assert (done.exit_code, said) == ((1, [[last.offset]]) if others == 11 else (0, []))
+    assert strict.carve(tmp_path / "out")[last.offset].slot == ("Orders", 2, 9)
+    again = rmq("recover", tmp_path / "out", "--json")
+    assert (again.exit_code, json.loads(again.stdout)["rows"]) == (0, [])
+
+
 def test_a_rolled_back_record_with_a_bad_body_has_no_queue_offset(tmp_path: Path) -> None:
     """730398: it was given offset 0, and those that its queue had lost in front of it found no room."""
     store = HandmadeStore()

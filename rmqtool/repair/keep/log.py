@@ -28,6 +28,7 @@ from rmqtool.repair.keep.order import disown_for_room, order_of, scattered_runs,
 from rmqtool.repair.keep.outliers import SHORT
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
+from rmqtool.repair.keep.refuted import refute
 from rmqtool.repair.keep.room import Room
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
 from rmqtool.repair.keep.stale import cut_stale, is_stale, loosen
@@ -218,7 +219,9 @@ class LogRepair:
             if disowned := disown_for_room(order, decided.unexplained):
                 loosen(survey, disowned)
                 decided = self._decide(survey, order, log)
-            if open_unplaced(survey, decided.without):
+            while open_unplaced(survey, decided.without) or refute(
+                survey, order, decided.claims, decided.layouts, decided.without
+            ):
                 decided = self._decide(survey, order, log)
             claims, layouts, end = decided.claims, decided.layouts, decided.end
             made = RepairedLog(
@@ -404,8 +407,7 @@ class LogRepair:
         filled = filling.fill(hole, frames, layouts, end)
         if not len(filled.tiles):
             return []
-        content = filled.tiles
-        return [Repaired(hole, Patch(content.start - hole.placed.base, content), filled)]
+        return [Repaired(hole, Patch(filled.tiles.start - hole.placed.base, filled.tiles), filled)]
 
     def _clear_tail(self, made: RepairedLog) -> None:
         """Zeros behind the end of the log, where anything else is left in its segment."""
@@ -421,9 +423,8 @@ class LogRepair:
                 return
             last = _last_data(source, first)
         hole = next((one for one in made.survey.holes if one.placed is placed and one.end > made.end), None)
-        if hole is None:
-            return
-        made.repaired.append(Repaired(hole, Patch(first, Zeros(last - first)), None))
+        if hole is not None:
+            made.repaired.append(Repaired(hole, Patch(first, Zeros(last - first)), None))
 
 
 def _allocated(survey: Survey, claims: Claims, end: int) -> tuple[list[list[HoleLayout]], list[Missing]]:

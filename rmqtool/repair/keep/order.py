@@ -43,7 +43,8 @@ class Order:
     others. undecided: two records with one queue offset, the one that counts and the other, where as much
     speaks for the one as for the other. lonely: records alone in their queue, without a unit there, that
     stay as long as the holes of the log explain what other queues miss. holes: room in these; room: also in
-    what may be no record of its queue.
+    what may be no record of its queue. refuted: where records begin whose queue offset the log has no room
+    for; left: room once the holes have their records.
     """
 
     room: Room
@@ -56,6 +57,8 @@ class Order:
     missing: list[Missing] = field(default_factory=list)
     undecided: list[tuple[Run, Run]] = field(default_factory=list)
     lonely: list[Run] = field(default_factory=list)
+    refuted: set[int] = field(default_factory=set)
+    left: Room = field(default_factory=lambda: Room((), ()))
 
     def take(self, key: QueueKey, found: QueueOrder) -> None:
         """One queue is in this order."""
@@ -70,6 +73,20 @@ class Order:
         """A queue of this run alone is none: the run is another queue's."""
         self.chosen[run.key] = []
         self.outliers.append(run)
+
+    def reduce(self, remaining: Mapping[QueueKey, list[Run]], begin: int) -> list[Run]:
+        """Of some queues only these runs remain; what goes. begin: of the log."""
+        fronts = {one.key for one in self.missing if not one.first}
+        self.missing = [one for one in self.missing if one.key not in remaining]
+        gone: list[Run] = []
+        for key, runs in remaining.items():
+            starts, old = {one.start for one in runs}, self.chosen[key]
+            gone += [one for one in old if one.start not in starts]
+            front = gap_in_front(runs, begin) if key in fronts or not old[0].first else None
+            self.missing += [*([front] if front else ()), *gaps_between(runs)]
+            self.chosen[key] = runs
+        self.outliers += gone
+        return gone
 
 
 def singleton_runs(survey: Survey) -> list[Run]:

@@ -19,7 +19,7 @@ from rmqtool.repair.keep.chain import BATCH, Link, heaviest
 from rmqtool.repair.keep.model import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rmqtool.repair.keep.room import Room
 
@@ -157,13 +157,18 @@ def _agreeing(parts: Sequence[Run]) -> list[int]:
 
     In 3, 4 to 5, 6, 9 each of the first three is in a row of four records, and the last one in a row of one.
     """
+    return [sum(one.count for one in row) for row in rows_of(parts) for _ in row]
+
+
+def rows_of(parts: Iterable[Run]) -> list[list[Run]]:
+    """Parts that follow each other with neighbouring queue offsets, together."""
     rows: list[list[Run]] = []
     for part in parts:
         if rows and rows[-1][-1].last + 1 == part.first:
             rows[-1].append(part)
         else:
             rows.append([part])
-    return [sum(one.count for one in row) for row in rows for _ in row]
+    return rows
 
 
 def _ascending(parts: Sequence[Run]) -> list[int]:

@@ -296,8 +296,14 @@ def _notes(log: RepairedLog) -> list[str]:
         for (one, frame), (other, other_frame) in log.undecided
     ]
     notes += [
-        f"the record at physical offset {one.start} is alone in queue {one.key[0]}/{one.key[1]}, and other "
-        "queues miss it: nothing tells which of them, it stays"
+        f"the record at physical offset {one.start} "
+        + (
+            f"is alone in queue {one.key[0]}/{one.key[1]}, and other queues miss it: nothing tells which of "
+            "them, it stays"
+            if one.header is None or one.header.queue_offset == one.slot
+            else f"is the next one of another queue or, with one wrong bit in its queue offset, of its own: "
+            f"nothing tells which, it {_becomes(one, '')}"
+        )
         for one in log.contested
         if one.key is not None
     ]

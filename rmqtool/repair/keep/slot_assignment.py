@@ -35,7 +35,8 @@ class Claims:
     """Frames of every hole, by its number, in order; those that are to be tombstones have a key and a slot.
 
     open: positions that no frame claims, by queue, in order, each to be placed in [low, high). contested:
-    whole records that stay alone in the queue that they state, as more than one other queue misses them.
+    whole records that stay alone in the queue that they state, as more than one other queue misses them, or
+    that go on with it by a guess.
     """
 
     frames: dict[int, list[Frame]] = field(default_factory=dict)
@@ -51,7 +52,8 @@ class SlotAssigner:
 
     def __init__(self, survey: Survey, order: Order, known: Sequence[QueueKey]) -> None:
         self._survey, self._order = survey, order
-        self._known = {*known, *(key for key, runs in order.chosen.items() if runs)}
+        named = (one.key for one in order.outliers if one.start in order.refuted)
+        self._known = {*known, *named, *(key for key, runs in order.chosen.items() if runs)}
         self._missing: dict[QueueKey, list[Missing]] = defaultdict(list)
         for one in order.missing:
             if order.chosen[one.key]:  # a queue whose only record is another's misses nothing
@@ -88,7 +90,8 @@ class SlotAssigner:
         contested = self._claim_nearly(left)
         self._claim_batches([frame for frame in left if frame.key is None])
         for frame in left:
-            if self._claim_alone(frame) and frame.start in contested:
+            self._claim_alone(frame)
+            if frame.key is not None and frame.start in contested:
                 made.contested.append(frame)
         self._find_open(made)
         return made
@@ -140,11 +143,11 @@ class SlotAssigner:
             return key in self._known
         if slot > runs[-1].last:
             between = runs[-1].end, frame.start
-            return frame.start >= runs[-1].end and self._room(key, runs[-1].last + 1, slot, between)
+            return frame.start >= runs[-1].end and self._room(key, runs[-1].last + 1, slot, between, frame)
         if slot < runs[0].first:
             between = frame.end, runs[0].start
             fits = slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
-            return fits and self._room(key, last + 1, runs[0].first, between)
+            return fits and self._room(key, last + 1, runs[0].first, between, frame)
         if key in self._order.skipping:
             return self._beside_jump(runs, slot, frame)
         gap = self._gap_around(key, frame)
@@ -157,12 +160,16 @@ class SlotAssigner:
             return False
         key, before, behind = runs[0].key, runs[at - 1], runs[at]
         in_front, rest = (before.end, frame.start), (frame.end, behind.start)
-        return self._room(key, before.last + 1, slot, in_front) or self._room(key, end, behind.first, rest)
+        return any(
+            self._room(key, first, stop, where, frame)
+            for first, stop, where in ((before.last + 1, slot, in_front), (end, behind.first, rest))
+        )
 
-    def _room(self, key: QueueKey, first: int, slot: int, between: tuple[int, int]) -> bool:
+    def _room(self, key: QueueKey, first: int, slot: int, between: tuple[int, int], frame: Frame) -> bool:
         """Whether records with the slots from `first` on may have been between two places of the log."""
+        room = self._order.left if frame.start in self._order.refuted else self._order.room
         most = BATCH if key[0] in self._survey.batches else 1
-        return slot - first <= self._order.room.inside(*between) * most
+        return slot - first <= room.inside(*between) * most
 
     def _gap_around(self, key: QueueKey, frame: Frame) -> Missing | None:
         """What the queue misses where the frame lies; gaps of a queue are in order and apart."""
@@ -229,9 +236,9 @@ class SlotAssigner:
             return True  # how far it may be from what is intact is known
         if before is not None:
             follows = slots[at - 1] + before.count
-            if not self._room(key, follows, slot, (before.end, frame.start)):
+            if not self._room(key, follows, slot, (before.end, frame.start), frame):
                 return False
-        return behind is None or self._room(key, end, slots[at], (frame.end, behind.start))
+        return behind is None or self._room(key, end, slots[at], (frame.end, behind.start), frame)
 
     def _take(self, key: QueueKey, slot: int, frame: Frame) -> None:
         frame.key, frame.slot = key, slot
@@ -265,13 +272,15 @@ class SlotAssigner:
 
         proven: what queues miss between records that they have. It goes before `possible`: a queue may begin
         behind offset 0, as one does that a flipped bit made, and end anywhere. A whole record out of place
-        could always be the next one of its own queue; that it states the next one of another is no chance.
-        Returns how many there are.
+        could always be the next one of its own queue; that it states the next one of another is no chance,
+        unless one bit is all that it states otherwise than the next one of its own: then it is believed to be
+        that, which is no more than a guess. Returns how many there are.
         """
         topic, slot = text_of(header.topic), header.queue_offset
         own = None if topic is None else (topic, header.queue_id)
         ours = [] if own is None else self._own_slots(own, slot, frame)
         found: set[tuple[QueueKey, int]] = set()
+        guessed = 0
         if own is not None and any(one == slot for one, _ in ours):
             found = {(own, slot)}
         for offers, between in (proven, True), (possible, False):
@@ -281,14 +290,17 @@ class SlotAssigner:
                 one for part in _parts(header) for one in offers.at(part, slot, frame.start, frame.end, own)
             ]
             found = {(one.key, slot) for one in there}
+            mine = set() if own is None else {(own, one) for one, inner in ours if inner is between}
             if not (found and frame.suspect and not between):
-                found |= {(own, one) for one, inner in ours if own is not None and inner is between}
+                found |= mine
+            elif near := {one for one in mine if (one[1] ^ slot).bit_count() == 1}:
+                guessed, found = len(found), near
         if len(found) == 1:
             ((key, slot),) = found
             self._take(key, slot, frame)
             for offers in (proven, possible):
                 offers.take(key, slot, frame.start, frame.end)
-        return len(found)
+        return len(found) + guessed
 
     def _claim_batches(self, frames: Sequence[Frame]) -> None:
         """By headers in batch queues with a wrong number: one queue of the topic misses all they have."""
@@ -319,25 +331,22 @@ class SlotAssigner:
         known = topic is not None and topic in self._survey.batches and count is not None
         return (topic or "", header.queue_offset, count or 1) if known else None
 
-    def _claim_alone(self, frame: Frame) -> bool:
+    def _claim_alone(self, frame: Frame) -> None:
         """A whole record that is alone in its queue stays, unless a queue that missed it has taken it.
 
-        So does one of which only size and magic are gone, where its queue skips more than was lost. Returns
-        whether it stays.
+        So does one of which only size and magic are gone, where its queue skips more than was lost.
         """
         header = frame.header
         if frame.key is not None or header is None or not header.sound:
-            return False
+            return
         if not (frame.suspect or header.headless):
-            return False
+            return
         topic, slot = text_of(header.topic), header.queue_offset
         key = (topic or "", header.queue_id)
         stays = not self._order.chosen.get(key) or (header.headless and self._between(key, slot, frame))
         own = topic is not None and topic not in self._survey.batches
-        if not (own and stays and self._in_order(key, slot, frame)):
-            return False
-        self._take(key, slot, frame)
-        return True
+        if own and stays and self._in_order(key, slot, frame):
+            self._take(key, slot, frame)
 
     def _between(self, key: QueueKey, slot: int, frame: Frame) -> bool:
         """Whether a slot and its frame lie between two records of the queue, in order or not as a whole."""

@@ -25,10 +25,11 @@ RECORD = 100
 class AskingAll(SlotAssigner):
     """Every queue is asked for every frame."""
 
-    def _claim_nearly(self, frames: Sequence[Frame]) -> None:
+    def _claim_nearly(self, frames: Sequence[Frame]) -> set[int]:
         for frame in frames:
             if frame.header is not None:
                 self._ask(frame, frame.header)
+        return set()
 
     def _ask(self, frame: Frame, header: Header) -> None:
         best: dict[int, set[tuple[QueueKey, int]]] = {}
@@ -160,6 +161,22 @@ def test_where_a_queue_may_go_on_another_misses_the_record() -> None:
     frames = [Frame(1000, 1100, header(1000, ("T", 1), 10), suspect=True), Frame(1100, 1200)]
     SlotAssigner(survey, order_of(survey), []).claims({0: frames}, {}, {})
     assert (frames[0].key, frames[0].slot) == (("T", 0), 10)
+
+
+@pytest.mark.parametrize(("stated", "doubted"), [(11, True), (14, False)])
+def test_the_next_one_of_its_own_queue_by_a_bit_is_a_guess(stated: int, doubted: bool) -> None:
+    """660071: another queue goes on with what it states, and 9 with another bit is 11, but not 14."""
+    placed = PlacedSegment(0, 1 << 40, "x", None)
+    survey = Survey([placed])
+    keys = ("T", 2), ("T", 3)
+    survey.runs = {
+        key: [Run(key, 0, last, 0, 900, 1000)] for key, last in zip(keys, (8, stated - 1), strict=True)
+    }
+    survey.holes = [Hole(placed, 1000, 1100)]
+    frames = [Frame(1000, 1100, header(1000, keys[0], stated), suspect=True)]
+    claims = SlotAssigner(survey, order_of(survey), []).claims({0: frames}, {}, {})
+    assert (frames[0].key, frames[0].slot) == ((keys[0], 9) if doubted else (keys[1], stated))
+    assert claims.contested == (frames if doubted else [])
 
 
 @pytest.mark.parametrize(("topic", "taken"), [("Payment", None), ("Orderq", ("Orders", 0))])
