@@ -44,7 +44,7 @@ class Order:
     speaks for the one as for the other. lonely: records alone in their queue, without a unit there, that
     stay as long as the holes of the log explain what other queues miss. holes: room in these; room: also in
     what may be no record of its queue. refuted: where records begin whose queue offset the log has no room
-    for; left: room once the holes have their records.
+    for, in so many rounds; left: room once the holes have their records.
     """
 
     room: Room
@@ -58,6 +58,7 @@ class Order:
     undecided: list[tuple[Run, Run]] = field(default_factory=list)
     lonely: list[Run] = field(default_factory=list)
     refuted: set[int] = field(default_factory=set)
+    rounds: int = 0
     left: Room = field(default_factory=lambda: Room((), ()))
 
     def take(self, key: QueueKey, found: QueueOrder) -> None:

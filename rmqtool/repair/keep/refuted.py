@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     Rows = Sequence[Sequence[Run]]
 
+_ROUNDS = 8
+"""how often all is decided again at most: damage that goes on refuting costs no more than the log's length"""
+
 
 def refute(
     survey: Survey,
@@ -41,8 +44,9 @@ def refute(
     that agree have no room skips queue offsets: it stays.
     """
     lacking = {one.key for one in without if one.key[0] not in survey.batches} - order.twice
-    if not lacking:
+    if not lacking or order.rounds >= _ROUNDS:
         return False
+    order.rounds += 1
     order.chosen.update({key: _single(order.chosen.get(key, ())) for key in lacking})
     rows = {key: rows_of(parts) for key, parts in _filled(order.chosen, claims, layouts).items()}
     order.left = Room((), _loose(rows, survey.batches))
