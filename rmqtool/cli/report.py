@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.output.export.target import Target
     from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.report.document import LogFindings
+    from rmqtool.scan.options import ReadOptions as LogOptions
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
@@ -100,7 +101,7 @@ def command(
     harmed = found.harmed or diagnosis.verdict.value in {"damaged", "unsafe"}
     wanted = plan == "always" or (plan == "auto" and harmed)
     more: Row = {
-        "groups": _groups(opened, found),
+        "groups": _groups(opened, found, read.of_log(opened)),
         "plan": _plan(context, opened, read, version, plan if not wanted else None),
         "journals": journals,
     }
@@ -141,11 +142,11 @@ def _log(context: Context, opened: Store, read: ReadOptions) -> LogFindings:
     return found
 
 
-def _groups(opened: Store, found: LogFindings) -> list[Row]:
+def _groups(opened: Store, found: LogFindings, reading: LogOptions) -> list[Row]:
     from rmqtool.query.group_lag import group_rows
 
     left: list[Row] = []
-    rows = list(group_rows(opened, left))
+    rows = list(group_rows(opened, left, reading))
     found.run.covered.not_covered += left
     return rows
 

@@ -289,6 +289,7 @@ def _not_looked_at(store: Store, found: Inventory, skipped: int) -> list[str]:
         reported.append("contents of records (bodies, properties, CRCs)")
     if found.queues:
         reported.append("consume queue entries between the first and the last of a file")
+        reported.append("whether the log has messages behind the last entry of a queue")
     if store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         reported.append("extension units")
     if found.index:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.query.dispatch_position import dispatch_position
+from rmqtool.query.behind_units import behind_units
 from rmqtool.query.waiting import queue_offsets_in
 from rmqtool.store.coverage import Incomplete
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
-
-_LAST_SEGMENTS = 3
-"""segments that are searched behind the end of a queue whose last file has room left"""
 
 
 def without_first_units(store: Store, view: QueueView, reading: ReadOptions) -> Iterator[Row]:
@@ -51,37 +48,14 @@ def without_first_units(store: Store, view: QueueView, reading: ReadOptions) -> 
         yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
-def without_last_units(store: Store, view: QueueView, reading: ReadOptions) -> Iterator[Row]:
-    """No row of `not_covered`, or the one for messages behind the last unit of a queue.
-
-    Reads the log from the record of that unit to where other queues end; of a queue whose last file has room
-    left, so that no further file can have been there, the last segments only. In a store that a broker holds
-    dispatching may go on meanwhile, and nothing is said.
-    """
-    if reading.live or view.hidden is not None:
-        return
-    start, full, skipped = view.log.low, False, False
-    if view.files:
-        last = view.files[-1]
-        units = view.units(last, last.written - view.width)
-        full = last.written + view.width > last.source.size
-        if len(units):
-            start = max(start, int(units[-1]["physical_offset"]) + int(units[-1]["size"]))
-    reached = dispatch_position(store, view.log)
-    if not full:
-        bases = [one.base for one in store.segments if one.base < reached]
-        searched = max(start, *bases[-_LAST_SEGMENTS:][:1], 0)
-        start, skipped = searched, searched > start
-    found, _ = queue_offsets_in(store, (start, reached), *view.name, reading)
-    lost = [int(one) for one in found if one >= view.max_offset]
-    where = f"though other queues have entries up to offset {reached} of the log"
-    yield from _row(view, lost, where, at_least=skipped)
+def without_last_units(store: Store, view: QueueView, reading: ReadOptions) -> list[Row]:
+    """No row of `not_covered`, or the one for messages behind the last unit of a queue (`behind_units`)."""
+    return [] if view.hidden is not None else behind_units(store, reading, [view.queue])[1]
 
 
-def _row(view: QueueView, slots: list[int], where: str, *, at_least: bool = False) -> Iterator[Row]:
-    """at_least: a part of the log was not searched."""
+def _row(view: QueueView, slots: list[int], where: str) -> Iterator[Row]:
     if slots:
         many = "1 message of the queue lies" if len(slots) == 1 else f"{len(slots)} messages of the queue lie"
-        what = f"{'at least ' * at_least}{many} in the log without a consume queue entry, {where}"
+        what = f"{many} in the log without a consume queue entry, {where}"
         place = {"path": view.path, "queue_offset": min(slots), "messages": len(slots)}
         yield place | {"reason": Incomplete.DAMAGE.value, "error": what}

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from fixtures.stores import healthy_store
 from tests.cli.dumping import assert_one_line
 from tests.helpers import rmq
 
@@ -327,6 +328,29 @@ def test_units_that_no_file_has_are_missed_in_tables_and_by_offsets(fresh_golden
         result = rmq(*one, *NDJSON)
         assert result.exit_code == 3
         assert "no file has the entries from byte 1000 to 2000" in str(result.rows[-1]["not_covered"])
+    assert "rebuild it first" in rmq("offsets", "clamp", root).stdout
+
+
+@pytest.mark.parametrize("gone", ["last file", "all files"])
+def test_messages_count_whose_queue_lost_its_last_file(tmp_path, gone):
+    """`Orders`/1 has three files, and the group has committed what the first two and a half hold."""
+    store = healthy_store()
+    store.config["consumerOffset"]["offsetTable"]["Orders@audit"]["1"] = 44
+    root = store.write(tmp_path / "store").root
+    files = sorted((root / "consumequeue/Orders/1").iterdir())
+    row = rmq("store", "groups", root, *NDJSON).of_type("group")[1]
+    assert (row["queue_id"], row["max_offset"], row["lag"]) == (1, 48, 4)
+    for file in files[-1:] if gone == "last file" else files:
+        file.unlink()
+    groups = rmq("store", "groups", root, *NDJSON)
+    assert groups.of_type("group")[1] == row
+    asked = [groups, rmq("offsets", "audit", root, *NDJSON)]
+    if gone == "last file":
+        asked.append(rmq("sql", root, "select count(*) from consumequeue", *NDJSON))
+    for one in asked:
+        assert one.exit_code == 3
+        assert "messages of the queue lie in the log without" in str(one.rows[-1]["not_covered"])
+    assert rmq("stats", root, "--by", "group", *NDJSON).of_type("consumer_group")[0]["waiting_messages"] == 24
     assert "rebuild it first" in rmq("offsets", "clamp", root).stdout
 
 

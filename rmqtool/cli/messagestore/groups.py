@@ -25,12 +25,14 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
     """List what consumer groups have committed, and how many messages are in front of them.
 
     Also beside a running broker, whose offsets are those that it wrote last, every five seconds. lag is empty
-    where the queue has no files, and below 0 where the offset is beyond its end.
+    where the queue has no files, and below 0 where the offset is beyond its end. Messages that lie in the log
+    and lost their consume queue entry are counted, and make the answer incomplete.
     """
     from rmqtool.cli.left_out import unlisted, warned
     from rmqtool.output.tablerows import Column
     from rmqtool.query.config_lost import config_lost
     from rmqtool.query.group_lag import group_rows
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import coverage
     from rmqtool.store.required import require_root
@@ -48,7 +50,7 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
     groups: set[str] = set()
     with context.rows(SCHEMA, columns, csv_columns=("type", *KEYS)) as rows:
         count = 0
-        for row in group_rows(opened, left):
+        for row in group_rows(opened, left, ReadOptions.of(opened)):
             groups.add(row["group"])
             count += 1
             rows.write_rows([row])

@@ -16,8 +16,11 @@ from rmqtool.broker.get_message import pull
 from rmqtool.broker.log_view import LogView
 from rmqtool.broker.queue_view import QueueView
 from rmqtool.errors import NewerFormatError, RmqtoolError, StoreIOError, UnreadableError
+from rmqtool.query.behind_units import behind_units
+from rmqtool.query.group_lag import consumed
 from rmqtool.query.offsets.places import Chosen, Kind, Place, table_offsets
 from rmqtool.query.queue_damage import queue_damage
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.consumer_offsets import DELAY_OFFSETS, offsets_file
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.kinds import FileKind
@@ -143,8 +146,9 @@ class QueuesOnDisk:
 def audit(store: Store, rules: ReadRules, chosen: Chosen, left: list[Row]) -> Iterator[Audited]:
     """Every offset that was chosen, by kind, group, topic and queue, with those that are missing.
 
-    left: gets rows of `not_covered` for queues that cannot be read or are damaged, whose bounds are those of
-    a broker: it knows nothing of what is gone. Raises `NewerFormatError` where the queues lie in RocksDB.
+    left: gets rows of `not_covered` for queues that cannot be read or are damaged, or end in front of
+    messages of the log: their bounds are those of a broker, which knows nothing of what is gone. Raises
+    `NewerFormatError` where the queues lie in RocksDB.
     """
     if reads_rocksdb_queues(store):
         raise NewerFormatError("the queues of this store lie in RocksDB, which this release does not read")
@@ -156,7 +160,10 @@ def audit(store: Store, rules: ReadRules, chosen: Chosen, left: list[Row]) -> It
             stored[place] = None
         alive = _alive_until(store)
         seen: set[tuple[str, int]] = set()
-        for place in sorted(filter(chosen, stored)):
+        places = sorted(filter(chosen, stored))
+        asked = [(one.topic, one.queue_id, stored[one] or 0) for one in places]
+        left += behind_units(store, ReadOptions.of(store), *consumed(store, asked))[1]
+        for place in places:
             if (place.topic, place.queue_id) not in seen:
                 seen.add((place.topic, place.queue_id))
                 left += _damage(queues, place)

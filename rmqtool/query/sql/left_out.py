@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.query.behind_units import behind_units
 from rmqtool.query.config_lost import config_lost
 from rmqtool.query.lost_end import log_gone, lost_end
 from rmqtool.query.queue_damage import missing_files
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.kinds import FileKind
@@ -30,7 +32,7 @@ def left_out(store: Store, tables: Collection[str]) -> list[Row]:
         of_queues.append(unreadable("consumequeue", "the queues lie in RocksDB, which is not decoded"))
     if "consumequeue" in tables:
         kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-        of_queues += (
-            row for kind in kinds for one in store.queues(kind) for row in missing_files(one, store)
-        )
+        queues = [one for kind in kinds for one in store.queues(kind)]
+        of_queues += (row for one in queues for row in missing_files(one, store))
+        of_queues += behind_units(store, ReadOptions.of(store), queues, last_segments=0)[1]
     return [*of_log, *of_queues, *of_settings]
