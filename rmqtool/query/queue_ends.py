@@ -1,4 +1,4 @@
-"""The first and the last unit of a queue file, in a few small reads."""
+"""The first and the last unit of a queue file, and those from a place of the log on, in a few small reads."""
 
 from __future__ import annotations
 
@@ -57,6 +57,20 @@ def file_ends(file: StoreFile) -> FileEnds:
         return FileEnds(used, 0, None, None, None, None)
     end = outer[1]["base_offset"] + outer[1]["batch_size"]
     return FileEnds(used, 0, outer[0], outer[1], outer[0]["base_offset"], end)
+
+
+def units_from(file: StoreFile, physical_offset: int, most: int) -> list[dict[str, int]]:
+    """Up to `most` units of a file from the first on that leads to this offset or behind it.
+
+    Found by bisection, as units of a file lead to ever higher offsets. Raises what `file_ends` raises.
+    """
+    schema = SCHEMAS[file.kind]
+    with file.open("pread") as source:
+        units = _Units(source, schema)
+        used = units.used()
+        first = units.fillers(used) if schema is Unit else 0
+        at = _partition(first, used, lambda index: units.fields(index)["physical_offset"] >= physical_offset)
+        return [units.fields(index) for index in range(at, min(at + most, used))]
 
 
 class _Units:

@@ -136,14 +136,15 @@ def _missing(
 ) -> dict[str, list[dict[str, Any]]]:
     """What could not even be listed, and ends of logs that are lost."""
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
-    from rmqtool.query.lost_end import log_gone, lost_end
+    from rmqtool.query.displaced import lost_by_units
+    from rmqtool.query.lost_end import log_gone
 
     return {
         path: [
             *unlisted(store, context, commitlog=True),
             *undecoded_beside_log(store, context),
             *log_gone(store),
-            *lost_end(store, wanted),
+            *lost_by_units(store, wanted),
         ]
         for path, store in stores.items()
     }

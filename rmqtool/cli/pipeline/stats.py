@@ -88,12 +88,12 @@ def command(
     with spark.session(context, light=not duplicates) as session:
         from rmqtool.cli.left_out import damaged_settings
         from rmqtool.pipeline.stats import stats
-        from rmqtool.query.lost_end import lost_end
+        from rmqtool.query.displaced import lost_by_units
         from rmqtool.store.consumer_offsets import offsets_file
 
         for path, found in stats(session, options, every, grouped, plain=plain, needs=needs, twice=twice):
             store = every[path]
-            found.not_covered[:0] = [*lacking_logs[path], *lost_end(store, wanted)]
+            found.not_covered[:0] = [*lacking_logs[path], *lost_by_units(store, wanted)]
             if needs:
                 found.not_covered += damaged_settings(store, context, offsets_file(store))
             done.append((path, found))

@@ -13,8 +13,8 @@ from rmqtool.errors import ExitCode, RmqtoolError, UsageError
 from rmqtool.output.export.shield import whole_step
 from rmqtool.query.anchor import anchor
 from rmqtool.query.counts import LogCounts
+from rmqtool.query.displaced import lost_by_units
 from rmqtool.query.log_listing import LogListing
-from rmqtool.query.lost_end import lost_end
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
@@ -136,7 +136,7 @@ class ExportRun:
         ending = False
         try:
             self._write(writer)
-            self._missing += lost_end(self._store, self._wanted)
+            self._missing += lost_by_units(self._store, self._wanted)
             with whole_step():
                 ending = True
                 writer.finish({"schema": SCHEMA, **self.summary()})

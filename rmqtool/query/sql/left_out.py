@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.behind_units import behind_units
 from rmqtool.query.config_lost import config_lost
-from rmqtool.query.lost_end import log_gone, lost_end
+from rmqtool.query.displaced import lost_by_units
+from rmqtool.query.lost_end import log_gone
 from rmqtool.query.queue_damage import missing_files
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.consumer_offsets import offsets_file
@@ -25,7 +26,7 @@ Row = dict[str, Any]
 def left_out(store: Store, tables: Collection[str]) -> list[Row]:
     """Rows of `not_covered`: log, queues and files without what they had, queues in RocksDB."""
     files = {"topics": "topics.json", "consumer_offsets": offsets_file(store)}
-    of_log = [*log_gone(store), *lost_end(store)] if "messages" in tables else []
+    of_log = [*log_gone(store), *lost_by_units(store)] if "messages" in tables else []
     of_settings = config_lost(store, *(name for table, name in files.items() if table in tables))
     of_queues = []
     if {"consumequeue", "topics"} & {*tables} and queues_only_in_rocksdb(store):

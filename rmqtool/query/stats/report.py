@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rmqtool.query.displaced import lost_by_units
 from rmqtool.query.duplicates.batches import BatchWalk
 from rmqtool.query.duplicates.copies import is_internal
 from rmqtool.query.duplicates.passes import judged
 from rmqtool.query.duplicates.suspects import COLUMNS
 from rmqtool.query.duplicates.verdict import Duplicates
-from rmqtool.query.lost_end import lost_end
 from rmqtool.query.not_read import not_read
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
@@ -79,7 +79,7 @@ class LogStatistics:
         try:
             for batch in self._batches(columns, self.reading):
                 self._add(batch)
-            self.not_covered += lost_end(self.store, self.wanted)
+            self.not_covered += lost_by_units(self.store, self.wanted)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtool.query.lost_end import lost_end
+from rmqtool.query.displaced import lost_by_units
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
@@ -28,7 +28,7 @@ def records_of(
     store: Store, globs: Sequence[str], columns: Sequence[str], reading: ReadOptions, left: list[Row]
 ) -> Iterator[pa.RecordBatch]:
     """Batches with these columns, in physical order. left: gets what is unread, damaged or gone."""
-    lost = lost_end(store)
+    lost = lost_by_units(store)
     selector = Selector(MessageFilter(topics=tuple(globs)), reading.kernels)
     how = LogScan(columns=tuple(columns), choose=selector.choose, checks=Check.TEXT, options=reading)
     for piece in scan_log(store.segments, how):

@@ -1,0 +1,114 @@
+"""Segments in which other records lie than consume queues say: another one lies in the place of theirs.
+
+Such a segment is whole, and so is the log. A damaged queue file says the same of one queue: so of the queues
+that have entries there more must lead to what is no record of theirs than to one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.locate import What, look_at
+from rmqtool.query.lost_end import lost_end
+from rmqtool.query.queue_ends import file_ends, units_from
+from rmqtool.query.scope import Scope
+from rmqtool.scan.fields import Field, Issue
+from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.store.coverage import Incomplete
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment, SegmentSet
+
+Row = dict[str, Any]
+
+_QUEUES = 8
+"""queues that are asked about a segment"""
+_UNITS = 8
+"""units of each that are followed"""
+
+
+def lost_by_units(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
+    """Rows of `not_covered` for messages that queues know and the log does not have, where it looks whole."""
+    return [*displaced(store, wanted), *lost_end(store, wanted)]
+
+
+def displaced(store: Store, wanted: MessageFilter | None = None) -> Iterator[Row]:
+    """A row for each segment that entries contradict, of those in which messages may be wanted.
+
+    Nothing is said of a part of a log.
+    """
+    segments = store.segments
+    if not segments.is_whole:
+        return
+    scope = None if wanted is None else Scope(segments, wanted)
+    asked = [one for one in segments if scope is None or scope.in_offsets(one)]
+    for segment, files in _by_segment(store, asked):
+        known = [_first_wrong(segments, segment, file) for file in files[:_QUEUES]]
+        wrong = [one for one in known if one is not None and one >= 0]
+        if wrong and 2 * len(wrong) > len([one for one in known if one is not None]):
+            yield _row(segment, min(wrong), len(wrong))
+
+
+def _by_segment(store: Store, asked: Iterable[Segment]) -> Iterator[tuple[Segment, list[StoreFile]]]:
+    """Queue files with entries that may lead into each segment."""
+    spans = []
+    for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
+        for file in (file for queue in store.queues(kind) for file in queue.files):
+            try:
+                ends = file_ends(file)
+            except RmqtoolError:
+                continue  # who lists queues says so
+            if ends.first is not None and ends.last is not None:
+                spans.append((ends.first["physical_offset"], ends.last["physical_offset"], file))
+    for one in asked:
+        if files := [file for low, high, file in spans if low < one.end and high >= one.base]:
+            yield one, files
+
+
+def _first_wrong(segments: SegmentSet, segment: Segment, file: StoreFile) -> int | None:
+    """Physical offset of the first entry followed that leads to no record of its queue; -1 if all do.
+
+    None where none leads into the segment, or to damage.
+    """
+    good = False
+    try:
+        for unit in units_from(file, segment.base, _UNITS):
+            if not segment.base <= unit["physical_offset"] < segment.end:
+                break
+            found = _is_there(segments, file, unit)
+            if found is False:
+                return unit["physical_offset"]
+            good |= bool(found)
+    except RmqtoolError:
+        return None  # what cannot be read says nothing; who reads it says so
+    return -1 if good else None
+
+
+def _is_there(segments: SegmentSet, file: StoreFile, unit: dict[str, int]) -> bool | None:
+    """Whether an entry leads to a record of its queue; None where none can be read."""
+    place = look_at(segments, unit["physical_offset"])
+    if place.what is What.INSIDE:
+        return False
+    if place.what is not What.RECORD or place.row is None or place.row[Field.ISSUES] & Issue.OFFSET:
+        return None
+    row = place.row
+    if row[Field.STORE_SIZE] != unit["size"]:
+        return False
+    at = row[Field.TOPIC_POSITION] - row[Field.POSITION]
+    topic = place.raw[at : at + row[Field.TOPIC_LENGTH]].decode("utf-8", "replace")
+    light = (file.topic or "").startswith(LMQ_PREFIX)
+    return light or (topic, row[Field.QUEUE_ID]) == (file.topic, file.queue_id)
+
+
+def _row(segment: Segment, offset: int, queues: int) -> Row:
+    many = "1 queue leads" if queues == 1 else f"{queues} queues lead"
+    why = f"the entries of {many} to other records than lie here: the segment is not the one that they knew"
+    place = {"path": segment.file.display_path, "position": offset - segment.base, "physical_offset": offset}
+    return place | {"reason": Incomplete.DAMAGE.value, "error": why}
