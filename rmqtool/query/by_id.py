@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.displaced import displaced_at
 from rmqtool.query.lost_place import where_items_lead
 from rmqtool.query.wanted_keys import WantedKeys
 
@@ -40,6 +41,7 @@ def find_uniq_key(store: Store, uniq_key: str, reading: ReadOptions, *, thorough
     if (
         thorough and not answer.matches
     ):  # a topic that nothing but its records names is not asked for in the index
-        known = where_items_lead(store.segments, (one.physical_offset for one in answer.missing))
+        places = [one.physical_offset for one in answer.missing]
+        known = [*where_items_lead(store.segments, places), *displaced_at(store, places)]
         answer = find_keys(store, wanted, source=KeySource.SCAN, reading=reading)
     return Matches(tuple(sorted(answer.matches)), answer.source, (*answer.not_covered, *known))

@@ -15,6 +15,7 @@ import numpy as np
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.chain_mates import MOST, misplaced, record_hashes
+from rmqtool.query.displaced import displaced_at
 from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
@@ -135,7 +136,8 @@ def find_keys(
     answer.not_covered += lost_end(store, MessageFilter(store_from=window[0], store_to=window[1]))
     if rest:
         _by_scan(store, wanted, answer, rest, reading)
-    answer.not_covered += where_items_lead(store.segments, (one.physical_offset for one in answer.missing))
+    places = [one.physical_offset for one in answer.missing]
+    answer.not_covered += [*where_items_lead(store.segments, places), *displaced_at(store, places)]
     return answer
 
 

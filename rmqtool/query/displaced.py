@@ -19,7 +19,7 @@ from rmqtool.store.coverage import Incomplete
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.files import StoreFile
@@ -44,12 +44,21 @@ def displaced(store: Store, wanted: MessageFilter | None = None) -> Iterator[Row
 
     Nothing is said of a part of a log.
     """
+    scope = None if wanted is None else Scope(store.segments, wanted)
+    yield from _displaced(store, [one for one in store.segments if scope is None or scope.in_offsets(one)])
+
+
+def displaced_at(store: Store, offsets: Iterable[int]) -> Iterator[Row]:
+    """As `displaced`, of the segments in which these physical offsets lie."""
+    found = {place[0].base: place[0] for one in offsets if (place := store.segments.locate(one))}
+    yield from _displaced(store, [found[base] for base in sorted(found)])
+
+
+def _displaced(store: Store, asked: Sequence[Segment]) -> Iterator[Row]:
     segments = store.segments
     if not segments.is_whole:
         return
-    scope = None if wanted is None else Scope(segments, wanted)
-    asked = [one for one in segments if scope is None or scope.in_offsets(one)]
-    for segment, files in _by_segment(store, asked):
+    for segment, files in _by_segment(store, asked) if asked else ():
         known = [_first_wrong(segments, segment, file) for file in files[:_QUEUES]]
         wrong = [one for one in known if one is not None and one >= 0]
         if wrong and 2 * len(wrong) > len([one for one in known if one is not None]):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from formats.message_id import OffsetMessageId
 from formats.primitives import host_text
 from rmqtool.query.by_id import Matches, find_uniq_key
+from rmqtool.query.displaced import displaced_at
 from rmqtool.query.locate import Place, What, look_at
 from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import damage_rows, known_place
@@ -127,7 +128,8 @@ def _lost_at(store: Store, place: Place) -> tuple[dict[str, Any], ...]:
         for row in lost_end(store)
         if row["physical_offset"] <= at < row["physical_offset"] + row["length"]
     ]
-    return (*damage_rows(place), *holes_in(store.segments, [(at, at + 1)]), *behind)
+    holes = holes_in(store.segments, [(at, at + 1)])
+    return (*damage_rows(place), *holes, *behind, *displaced_at(store, [at]))
 
 
 def _by_offset_id(store: Store, given: str) -> Answer | None:

@@ -46,20 +46,11 @@ class Truth:
     hidden: frozenset[int]
 
 
-def _under_other_records(made: Compound, here: dict[int, Record]) -> set[int]:
-    """Lost records in segments of another store where whole ones lie: only entries tell of these."""
+def _under_other_records(made: Compound) -> set[int]:
+    """Lost records in segments of another store: whole ones lie there, and only entries tell of these."""
     foreign = {int(found[1]) for one in made.done if (found := _FOREIGN.match(one))}
     bases = [base for base, _ in strict.segments(made.root)]
-    taken: list[tuple[int, int]] = []
-    for begin, end in sorted((at, at + one.size) for at, one in here.items()):
-        if bases[bisect_right(bases, begin) - 1] in foreign:
-            joins = taken and taken[-1][1] == begin
-            taken.append((taken.pop()[0] if joins else begin, end))
-    return {
-        one.offset
-        for one in made.lost.values()
-        if any(begin <= one.offset and one.offset + one.size <= end for begin, end in taken)
-    }
+    return {at for at in made.lost if bases and bases[bisect_right(bases, at) - 1] in foreign}
 
 
 def truth(made: Compound) -> Truth:
@@ -68,7 +59,7 @@ def truth(made: Compound) -> Truth:
     last = max(made.intact, default=-1)
     indexed = strict.last_indexed(made.root, int(str(made.settings.get("maxHashSlotNum", 0))))
     first = min((base for base, _ in strict.segments(made.root)), default=0)
-    hidden = _under_other_records(made, here)
+    hidden = _under_other_records(made)
     alike = tuple(one for one in made.lost.values() if _negative_length(one, made))
     lost = [
         one
@@ -76,7 +67,7 @@ def truth(made: Compound) -> Truth:
         if at not in here
         and one not in alike
         and at >= first
-        and ((at < last and at not in hidden) or units.get(one.slot) == (at, one.size) or at == indexed)
+        and (units.get(one.slot) == (at, one.size) or (at not in hidden and (at < last or at == indexed)))
     ]
     plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
     served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]

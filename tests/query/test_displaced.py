@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fixtures import strict
 from fixtures.compound.ground import plain_store
 from tests.helpers import rmq
 
@@ -22,6 +23,7 @@ NAME = f"{4096:020d}"
 def store(tmp_path: Path) -> Path:
     """Six queues, four of them with entries that lead into the second segment, which is another store's."""
     store = plain_store(Random(3)).write(tmp_path / "store").root
+    plain_store(Random(3)).write(tmp_path / "healthy")
     other = plain_store(Random(4)).write(tmp_path / "other").root
     shutil.copy(other / "commitlog" / NAME, store / "commitlog" / NAME)
     return store
@@ -64,3 +66,13 @@ def test_a_file_of_another_queue_says_nothing_of_the_log(tmp_path: Path) -> None
     for file in sorted((queues / "1").iterdir()):
         shutil.copy(file, queues / "0" / file.name)
     assert [code for code, _ in asked(store, tmp_path)] == [0, 0, 0, 0]
+
+
+def test_who_looks_for_a_message_that_it_displaced_is_told(store: Path, tmp_path: Path) -> None:
+    """By its key in the index, by its id, and by an offset message id; other messages are just not there."""
+    lost = next(one for one in strict.carve(tmp_path / "healthy").values() if one.offset > 4096)
+    host = lost.raw[64:72].hex().upper()
+    for code, unique, offset in ((3, lost.properties["UNIQ_KEY"], lost.offset), (1, f"{7:032X}", 100)):
+        assert rmq("query-key", store, lost.topic, unique).exit_code == code
+        assert rmq("query-id", store, unique).exit_code == code
+        assert rmq("query-id", store, f"{host}{offset:016X}").exit_code == code
