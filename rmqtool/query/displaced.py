@@ -1,11 +1,14 @@
 """Segments in which other records lie than consume queues say: another one lies in the place of theirs.
 
-Such a segment is whole, and so is the log. A damaged queue file says the same of one queue: so of the queues
-that have entries there more must lead to what is no record of theirs than to one.
+Such a segment is whole, and so is the log. A damaged queue file says the same of one queue, and a damaged
+entry of one message: so of the queues that have entries there most must lead to what is no record of theirs.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from heapq import nlargest
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import RmqtoolError
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_LARGEST = 64
+"""queues that are asked at all, the largest: these have entries for most segments"""
 _QUEUES = 8
 """queues that are asked about a segment"""
 _UNITS = 8
@@ -59,45 +64,66 @@ def _displaced(store: Store, asked: Sequence[Segment]) -> Iterator[Row]:
     if not segments.is_whole:
         return
     for segment, files in _by_segment(store, asked) if asked else ():
-        known = [_first_wrong(segments, segment, file) for file in files[:_QUEUES]]
+        known = [_first_wrong(segments, segment, file) for file in files]
         wrong = [one for one in known if one is not None and one >= 0]
         if wrong and 2 * len(wrong) > len([one for one in known if one is not None]):
             yield _row(segment, min(wrong), len(wrong))
 
 
 def _by_segment(store: Store, asked: Iterable[Segment]) -> Iterator[tuple[Segment, list[StoreFile]]]:
-    """Queue files with entries that may lead into each segment."""
-    spans = []
-    for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
-        for file in (file for queue in store.queues(kind) for file in queue.files):
+    """Up to `_QUEUES` queue files with entries that may lead into each segment."""
+    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+    queues = (queue.files for kind in kinds for queue in store.queues(kind))
+    largest = nlargest(_LARGEST, queues, key=lambda files: sum(one.disk_bytes for one in files))
+    known = [_Span(files) for files in largest]
+    for one in asked:
+        leading = (span.leading_into(one) for span in known)
+        if files := [*islice((file for file in leading if file is not None), _QUEUES)]:
+            yield one, files
+
+
+class _Span:
+    """Where the entries of a queue's files lead."""
+
+    def __init__(self, files: Iterable[StoreFile]) -> None:
+        self._files: list[StoreFile] = []
+        self._lows: list[int] = []
+        self._highs: list[int] = []
+        for file in files:
             try:
                 ends = file_ends(file)
             except RmqtoolError:
                 continue  # who lists queues says so
             if ends.first is not None and ends.last is not None:
-                spans.append((ends.first["physical_offset"], ends.last["physical_offset"], file))
-    for one in asked:
-        if files := [file for low, high, file in spans if low < one.end and high >= one.base]:
-            yield one, files
+                self._files.append(file)
+                self._lows.append(ends.first["physical_offset"])
+                self._highs.append(ends.last["physical_offset"])
+
+    def leading_into(self, segment: Segment) -> StoreFile | None:
+        """The first file that may."""
+        at = bisect_left(self._highs, segment.base)
+        return self._files[at] if at < len(self._files) and self._lows[at] < segment.end else None
 
 
 def _first_wrong(segments: SegmentSet, segment: Segment, file: StoreFile) -> int | None:
-    """Physical offset of the first entry followed that leads to no record of its queue; -1 if all do.
+    """Physical offset of the first entry that leads to no record of its queue, if most do; -1 if they do not.
 
     None where none leads into the segment, or to damage.
     """
-    good = False
+    wrong, right = [], 0
     try:
         for unit in units_from(file, segment.base, _UNITS):
             if not segment.base <= unit["physical_offset"] < segment.end:
                 break
             found = _is_there(segments, file, unit)
             if found is False:
-                return unit["physical_offset"]
-            good |= bool(found)
+                wrong.append(unit["physical_offset"])
+            right += bool(found)
     except RmqtoolError:
         return None  # what cannot be read says nothing; who reads it says so
-    return -1 if good else None
+    if len(wrong) > right:
+        return wrong[0]
+    return -1 if right else None
 
 
 def _is_there(segments: SegmentSet, file: StoreFile, unit: dict[str, int]) -> bool | None:

@@ -68,6 +68,15 @@ def test_a_file_of_another_queue_says_nothing_of_the_log(tmp_path: Path) -> None
     assert [code for code, _ in asked(store, tmp_path)] == [0, 0, 0, 0]
 
 
+def test_a_damaged_entry_says_nothing_of_the_log(tmp_path: Path) -> None:
+    store = plain_store(Random(3)).write(tmp_path / "store").root
+    for file in sorted(store.glob("consumequeue/*/*/*")):
+        data = bytearray(file.read_bytes())
+        data[11] ^= 1  # of the first entry the size
+        file.write_bytes(data)
+    assert [code for code, _ in asked(store, tmp_path)] == [0, 0, 0, 0]
+
+
 def test_who_looks_for_a_message_that_it_displaced_is_told(store: Path, tmp_path: Path) -> None:
     """By its key in the index, by its id, and by an offset message id; other messages are just not there."""
     lost = next(one for one in strict.carve(tmp_path / "healthy").values() if one.offset > 4096)
