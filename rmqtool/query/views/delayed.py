@@ -52,7 +52,8 @@ class Delayed:
             yield from self._waiting(batch.take(np.flatnonzero(offsets >= reached)))
 
     def _waiting(self, batch: Any) -> Iterator[Row]:
-        topics, numbers = property_of(batch, REAL_TOPIC), numbers_of(property_of(batch, REAL_QID))
+        topics = property_of(batch, REAL_TOPIC).to_pylist()
+        numbers = numbers_of(property_of(batch, REAL_QID)).to_pylist()
         columns = [batch[name].to_pylist() for name in _COLUMNS if name != "properties"]
         for topic, number, values in zip(topics, numbers, zip(*columns, strict=True), strict=True):
             place, queue, slot, stored, uniq_key, keys, times = values

@@ -71,12 +71,13 @@ class HalfMessages:
 
     def _take(self, batch: pa.RecordBatch, half: list[bool], reached: dict[int, int]) -> None:
         facts = {
-            name: property_of(batch, name)
-            for name in (REAL_TOPIC, REAL_QID, PRODUCER_GROUP, TRANSACTION_ID, TRANSACTION_CHECK_TIMES,
-                         TRAN_PREPARED_QUEUE_OFFSET)
-        }  # fmt: skip
-        checks, real_queues = numbers_of(facts[TRANSACTION_CHECK_TIMES]), numbers_of(facts[REAL_QID])
-        before = numbers_of(facts[TRAN_PREPARED_QUEUE_OFFSET])
+            name: property_of(batch, name).to_pylist()
+            for name in (REAL_TOPIC, PRODUCER_GROUP, TRANSACTION_ID)
+        }
+        checks, real_queues, before = (
+            numbers_of(property_of(batch, name)).to_pylist()
+            for name in (TRANSACTION_CHECK_TIMES, REAL_QID, TRAN_PREPARED_QUEUE_OFFSET)
+        )
         columns = {name: batch[name].to_pylist() for name in _COLUMNS if name not in {"body", "properties"}}
         for row, is_half in enumerate(half):
             queue, slot = columns["queue_id"][row], columns["queue_offset"][row]

@@ -64,10 +64,9 @@ class Returned:
         topics = returned_topics(self.kind, self.groups)
         shown = [one for one in _COLUMNS if one != "properties"]
         for batch in records_of(self.store, topics, _COLUMNS, self.reading, self.left):
-            given = [property_of(batch, name) for name in ORIGINS[self.kind]]
-            ids = [property_of(batch, name) for name in (DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID)]
-            if self.kind == "retry":
-                ids = ids[1:]
+            given = [property_of(batch, name).to_pylist() for name in ORIGINS[self.kind]]
+            told = (DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID)[self.kind == "retry" :]
+            ids = [property_of(batch, name).to_pylist() for name in told]
             for row, one in enumerate(batch.select(shown).to_pylist()):
                 group = one.pop("topic").removeprefix(prefix)
                 offset = reached.get((prefix + group, one["queue_id"]))

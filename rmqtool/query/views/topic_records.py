@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from formats.java import java_parse_int
 from rmqtool.query.displaced import lost_by_units
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.not_read import not_read
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
+_PLAIN = {32: "^-?[0-9]{1,9}$", 64: "^-?[0-9]{1,18}$"}
+"""numbers of so many bits that nothing is odd about"""
 
 
 def records_of(
@@ -42,14 +45,16 @@ def records_of(
     left += lost
 
 
-def property_of(batch: pa.RecordBatch, name: str) -> list[str | None]:
-    """The last value of a property in each record, None without it."""
-    values: list[str | None] = pc.map_lookup(batch["properties"], name, "last").to_pylist()
-    return values
+def property_of(batch: pa.RecordBatch, name: str) -> pa.StringArray:
+    """The last value of a property in each record, null without it."""
+    return pc.map_lookup(batch["properties"], name, "last")
 
 
-def numbers_of(texts: Sequence[str | None]) -> list[int | None]:
-    """Texts as 32-bit numbers, None where they are none."""
-    from formats.java import java_parse_int
-
-    return [None if one is None else java_parse_int(one) for one in texts]
+def numbers_of(texts: pa.StringArray, bits: int = 32) -> pa.Int64Array:
+    """Texts as `java_parse_int` reads them, null where they are no numbers of so many bits."""
+    plain = pc.match_substring_regex(texts, _PLAIN[bits])
+    numbers = pc.if_else(plain, texts, None).cast(pa.int64())
+    odd = pc.invert(plain).fill_null(False)
+    coded = texts.filter(odd).dictionary_encode()
+    read = pa.array([java_parse_int(one, bits) for one in coded.dictionary.to_pylist()], pa.int64())
+    return pc.replace_with_mask(numbers, odd, read.take(coded.indices))

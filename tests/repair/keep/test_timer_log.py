@@ -108,12 +108,13 @@ def test_timers_that_a_start_would_pass_over_are_due_today(tmp_path: Path) -> No
     assert not {one.code for one in found.consequences} & set(TIMER_HARM)
 
 
-def test_nothing_is_made_where_nobody_knows_what_was_delivered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read_time", [4_102_444_800_000, 0, -1, -(1 << 63)])
+def test_nothing_is_made_where_nobody_knows_what_was_delivered(read_time: int, tmp_path: Path) -> None:
     opened = open_golden("b533-timer", tmp_path)
     timers_moved(opened.path)
     (opened.path / f"timerlog/{2080:020d}").unlink()
     with (opened.path / "config/timercheck").open("r+b") as file:
-        file.write((4_102_444_800_000).to_bytes(8, "big"))
+        file.write(read_time.to_bytes(8, "big", signed=True))
     done = rmq("recover", opened.path, "--json", "--store-config", opened.config_path)
     assert "timer-log" not in done.stdout
 
