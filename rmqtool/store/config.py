@@ -157,7 +157,7 @@ class StoreConfig(BaseModel):
     rocksdb_cq_double_write_enable: JavaBool = Field(False, alias="rocksdbCQDoubleWriteEnable")
     recheck_reput_offset_from_cq: JavaBool = False
     timer_wheel_enable: JavaBool = True
-    timer_precision_ms: JavaInt = 1_000
+    timer_precision_ms: Count = 1_000
     timer_roll_window_slot: JavaInt = 172_800
     timer_max_delay_sec: JavaInt = 259_200
     enable_compaction: JavaBool = True

@@ -134,6 +134,7 @@ def test_real_settings(golden, name):
         ("maxIndexNum=0x10", "this is not a 32-bit integer"),
         ("mappedFileSizeCommitLog=-1", "greater than 0"),
         ("mappedFileSizeConsumeQueue=0", "greater than 0"),
+        ("timerPrecisionMs=0", "greater than 0"),
         ("mappedFileSizeCommitLog=99999999999", "this is not a 32-bit integer"),
         ("storePathRootDir=/x\\u0000y", "storePathRootDir: this is not a path"),
         ("name=\\u12zz", "not a properties file: line 2 has an invalid \\u escape"),
