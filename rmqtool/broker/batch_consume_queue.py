@@ -12,7 +12,6 @@ import numpy as np
 from formats.consumequeue import COMPACTED_OFFSET
 from rmqtool.broker.java import wrap64
 from rmqtool.broker.queue_state import QueueState
-from rmqtool.broker.units import RECOVERED_FILES, valid_prefix
 from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
+    from rmqtool.broker.units import Prefix
     from rmqtool.store.access import OpenMode
 
     Units = npt.NDArray[Any]
@@ -40,7 +40,7 @@ class BatchConsumeQueue(QueueState):
     def __init__(
         self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, *, keep_units: bool = True
     ) -> None:
-        super().__init__(topic, queue_id, files, mode, BYTES)
+        super().__init__(topic, queue_id, files, mode, BATCH_UNIT)
         self.min_offset = -1
         self.max_offset = 0
         self._keep_units = keep_units
@@ -52,20 +52,16 @@ class BatchConsumeQueue(QueueState):
         self.files.destroy()
         self.max_physical, self.min_offset, self.max_offset = -1, 0, 0
 
-    def recover(self) -> None:
-        """`#recover`."""
-        files = self.files.files
-        if not files:
+    def recover(self, found: list[tuple[MappedFile, Prefix]] | None = None) -> None:
+        """`#recover`. found: see `read`."""
+        if not self.files.files:
             return
         end = 0
-        for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
-            prefix = valid_prefix(one, BATCH_UNIT, self._mode, self._whole)
+        for one, prefix in self.read() if found is None else found:
             end = one.base + prefix.count * BYTES
             self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = int(prefix.last["physical_offset"])
-            if prefix.count < one.wrote // BYTES:
-                break
         self.files.truncate(end)
         self._revise()
         self.recovered_max = self.max_offset

@@ -13,7 +13,7 @@ from formats.consumequeue import PRE_BLANK, PRE_BLANK_SIZE
 from rmqtool.broker.appended_units import AppendedUnits
 from rmqtool.broker.java import div, rem, wrap64
 from rmqtool.broker.queue_state import QueueState
-from rmqtool.broker.units import RECOVERED_FILES, chunks, valid_prefix
+from rmqtool.broker.units import chunks
 from rmqtool.scan import kernels_python
 from rmqtool.scan.fields import AppendState, DispatchColumn
 from rmqtool.scan.units import UNIT
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.extension_files import ExtensionFiles
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
+    from rmqtool.broker.units import Prefix
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
 
@@ -66,7 +67,7 @@ class ConsumeQueue(QueueState):
         keep_units: bool = False,
         extension: ExtensionFiles | None = None,
     ) -> None:
-        super().__init__(topic, queue_id, files, mode, BYTES)
+        super().__init__(topic, queue_id, files, mode, UNIT)
         self._kernels = kernels.building
         self._keep_units = keep_units
         self.extension = extension
@@ -103,21 +104,17 @@ class ConsumeQueue(QueueState):
         self.files.destroy()
         self.max_physical, self.min_logical = -1, 0
 
-    def recover(self) -> None:
-        """`#recover`: reads the last three files up to the first unit that is none."""
-        files = self.files.files
-        if not files:
+    def recover(self, found: list[tuple[MappedFile, Prefix]] | None = None) -> None:
+        """`#recover`: the last three files up to the first unit that is none. found: see `read`."""
+        if not self.files.files:
             return
         end = 0
-        for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
-            prefix = valid_prefix(one, UNIT, self._mode, self._whole, highest=one is files[-1])
+        for one, prefix in self.read() if found is None else found:
             end = one.base + prefix.count * BYTES
             self.recovered.append((one, prefix.count))
             self._highest = prefix.highest
             if prefix.count:
                 self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
-            if prefix.count < one.wrote // BYTES:
-                break
         self.files.truncate(end)
         self.recovered_max = self.max_offset
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.broker.units import recovered_bytes, recovered_prefixes
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.units import Prefix
     from rmqtool.store.access import OpenMode
 
 
 class QueueState:
-    """unit: bytes of a unit. max_physical: what it knows of the last message, -1 at first."""
+    """unit: of its files. max_physical: what it knows of the last message, -1 at first."""
 
     directory: str
     """where queues of this kind lie in a store"""
 
-    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, unit: int) -> None:
+    def __init__(
+        self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, unit: np.dtype[Any]
+    ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self.files = files
         self.max_physical = -1
@@ -40,4 +47,14 @@ class QueueState:
         self.recovered: list[tuple[MappedFile, int]] = []
         """files that `recover` read, with the units it took of each"""
         self._mode = mode
-        self._whole = files.size // unit
+        self._unit = unit
+        self._whole = files.size // unit.itemsize
+
+    @property
+    def bytes_to_read(self) -> int:
+        """How much of the disk `read` may read."""
+        return recovered_bytes(self.files.files)
+
+    def read(self) -> list[tuple[MappedFile, Prefix]]:
+        """What `recover` asks of the files; a thread may do it ahead."""
+        return recovered_prefixes(self.files.files, self._unit, self._mode, self._whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -35,16 +36,19 @@ from rmqtool.errors import UnfitStoreError
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field, Issue
 from rmqtool.scan.multi import MultiDispatch
+from rmqtool.scan.parallel import in_order
 from rmqtool.store.names import escape_name, names_directory
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rmqtool.broker.files import StoreFiles
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
+    from rmqtool.broker.units import Prefix
     from rmqtool.scan.options import ReadOptions
+    from rmqtool.scan.parallel import WorkerContext
     from rmqtool.store.config_json import TopicConfig
     from rmqtool.store.layout import Store
 
@@ -260,13 +264,7 @@ class Start:
         if self._files is not None:
             for path in self.index.deleted:
                 self._files.remove(path)
-        for queue in self.queues.values():
-            self.reading.done(0)
-            queue.recover()
-            if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.recovered:
-                address = last_address(queue.recovered, "pread")
-                recover_extension(self.extensions[queue.topic, queue.queue_id], address, "pread")
-            self._extend(queue)
+        self._recover_queues()
         self._plan()
 
     def _load_queues(self) -> None:
@@ -286,6 +284,21 @@ class Start:
                         self.traits,
                         self._files,
                     )
+
+    def _recover_queues(self) -> None:
+        def read(queue: AnyQueue, _: WorkerContext) -> Iterator[list[tuple[MappedFile, Prefix]]]:
+            yield queue.read()
+
+        queues = list(self.queues.values())
+        ahead = in_order(queues, read, self.reading.jobs, size=lambda queue: queue.bytes_to_read)
+        with closing(ahead) as prefixes:
+            for queue, found in zip(queues, prefixes, strict=True):
+                self.reading.done(0)
+                queue.recover(found)
+                if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.recovered:
+                    address = last_address(queue.recovered, "pread")
+                    recover_extension(self.extensions[queue.topic, queue.queue_id], address, "pread")
+                self._extend(queue)
 
     def _check_type(self, topic: str, path: str, kind: str) -> None:
         """A queue of the kind that its topic does not have fails the load (`#queueTypeShouldBe`)."""

@@ -40,6 +40,27 @@ class Prefix:
     highest: int | None = None
 
 
+def recovered_prefixes(
+    files: list[MappedFile], dtype: np.dtype[Any], mode: OpenMode, whole: int
+) -> list[tuple[MappedFile, Prefix]]:
+    """What `#recover` takes: of the last three files, up to the first that is not full.
+
+    See `valid_prefix`; the highest offset is that of the last file.
+    """
+    found = []
+    for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
+        prefix = valid_prefix(one, dtype, mode, whole, highest=one is files[-1])
+        found.append((one, prefix))
+        if prefix.count < one.wrote // dtype.itemsize:
+            break
+    return found
+
+
+def recovered_bytes(files: list[MappedFile]) -> int:
+    """How much of the disk `recovered_prefixes` may read."""
+    return sum(one.file.disk_bytes for one in files[-RECOVERED_FILES:] if one.file is not None)
+
+
 def valid_prefix(
     one: MappedFile, dtype: np.dtype[Any], mode: OpenMode, whole: int, *, highest: bool = False
 ) -> Prefix:

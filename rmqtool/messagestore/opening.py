@@ -253,7 +253,8 @@ def _release_of(store: Store) -> str:
 
 
 def _start_of(store: Store, release: str, files: StoreFiles | None = None) -> Start:
-    return Start(store, traits_of(release), settings_of(store), ReadOptions(Access("pread")), files=files)
+    reading = ReadOptions(Access("pread"), jobs=len(os.sched_getaffinity(0)))
+    return Start(store, traits_of(release), settings_of(store), reading, files=files)
 
 
 def refuse_loss(store: Store, release: str, recovery: Recovery) -> Start | None:
