@@ -25,7 +25,7 @@ RECOVERED_FILES = 3
 """files that `ConsumeQueue#recover` reads; older ones are taken as full"""
 _FIRST_READ = 4096
 """bytes read first of a file: most queues are short"""
-_LARGEST_READ = 1 << 20
+_LARGEST_READ = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)

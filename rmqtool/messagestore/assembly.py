@@ -147,7 +147,8 @@ def _logged(opened: Opened, settings: StoreSettings, stack: ExitStack) -> Logged
     state = StateFiles(opened.held, of_5=start.traits.abort_is_written)
     log = log_of(opened, settings)
     stack.callback(log.close)
-    log.clear_tail()
+    if not opened.ends_empty:
+        log.clear_tail()
     flusher = Flusher(log)
     reader = LogReader(opened.places.at, start.log)
     shows_flushed = settings.sync_flush and start.traits.confirms_flushed

@@ -14,7 +14,7 @@ from rmqtool.scan.legal import may_be_topic
 from rmqtool.store.access import open_source
 from rmqtool.store.bytes import FileSource
 from rmqtool.store.files import StoreFile
-from rmqtool.store.holes import data_windows
+from rmqtool.store.holes import TAIL_STEP, data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import by_descriptor, open_regular
@@ -39,8 +39,6 @@ _OF_QUEUES = _WRITTEN[:3]
 _QUEUES = 2
 """depth of a queue's directory: topic, number"""
 _LOCK = "lock"
-_TOGETHER = 1 << 18
-"""bytes behind the data that are looked at together: most often all but a page is a hole"""
 _STATE_FILES = ("abort", "checkpoint", _LOCK, "config/topics.json", "config/topics.json.bak")
 
 
@@ -87,8 +85,8 @@ def _fields(file: StoreFile) -> dict[str, Any]:
 def data_behind(path: str, position: int, *, name: str) -> list[tuple[int, int]]:
     """Windows (position, length) with anything but zeros from a position on. Raises as `open_held`."""
     with open_held(path, "pread", name=name) as source:
-        windows = data_windows(source, position, source.size, _TOGETHER)
-        return [(at, len(window)) for at, window in windows if window.any()]
+        windows = data_windows(source, position, source.size, TAIL_STEP)
+        return [(at, len(window)) for at, window in windows if window.max()]
 
 
 class HeldFiles:

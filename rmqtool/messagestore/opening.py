@@ -25,6 +25,7 @@ from rmqtool.errors import (
     NewerFormatError,
     NotAStoreError,
     RecoveryLossError,
+    RmqtoolError,
     StoreIOError,
     UnfitStoreError,
     UsageError,
@@ -41,6 +42,7 @@ from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.holding import Held, acquire_store_lock
+from rmqtool.store.holes import is_zero
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
@@ -81,6 +83,16 @@ class Opened:
     places: LogPlaces
     new: bool
     """it had no files"""
+    ends_empty: bool
+    """zeros are all that lies behind the end of the log, as far as that was looked at"""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A start up to the end of recovery. ends_empty: see `Opened`."""
+
+    start: Start
+    ends_empty: bool
 
 
 @contextmanager
@@ -160,13 +172,13 @@ def start_store(
         _LOG.warning("release %s is not known, the newest known is %s", version, RELEASES[-1])
     foreseen = refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root), at=places.at))
-    recovered = foreseen is not None and foreseen.leaves_files  # most starts: nothing is read twice
+    recovered = foreseen is not None and foreseen.start.leaves_files  # most starts: nothing is read twice
     if foreseen is not None and recovered:
-        start = foreseen
+        start = foreseen.start
         start.carry_out(files)
     else:
         start = _start_of(store, version, files)
-        start.foreseen = None if foreseen is None else foreseen.end
+        start.foreseen = None if foreseen is None else foreseen.start.end
     try:
         if not recovered:
             start.load()
@@ -181,7 +193,8 @@ def start_store(
     except RefusedError as error:
         where = f" ({escape_name(error.refusal.path)})" if error.refusal.path else ""
         raise UnfitStoreError(f"a broker {version} does not start: {error}{where}") from error
-    return Opened(store, version, start, files, index, held, places, new)
+    ends_empty = foreseen is not None and recovered and foreseen.ends_empty
+    return Opened(store, version, start, files, index, held, places, new, ends_empty)
 
 
 def _refuse_foreign(store: Store) -> None:
@@ -257,7 +270,7 @@ def _start_of(store: Store, release: str, files: StoreFiles | None = None) -> St
     return Start(store, traits_of(release), settings_of(store), reading, files=files)
 
 
-def refuse_loss(store: Store, release: str, recovery: Recovery) -> Start | None:
+def refuse_loss(store: Store, release: str, recovery: Recovery) -> Foreseen | None:
     """The start up to the end of recovery, as far as that was looked at; reads only.
 
     Raises `RecoveryLossError` when it would give up intact records.
@@ -270,9 +283,10 @@ def refuse_loss(store: Store, release: str, recovery: Recovery) -> Start | None:
         start.recover()
     except RefusedError:
         return None  # and the start itself says why
-    loss = _loss(start)
+    parts = [one for one in lost_parts(start) if not _is_empty(one)]
+    loss = _loss(start, parts)
     if not loss.messages:
-        return start
+        return Foreseen(start, not parts)
     ranges = [(one.start, one.end) for one in loss.ranges]
     places = ", ".join(f"{begin} to {end}" for begin, end in ranges[:_SHOWN])
     more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""
@@ -284,14 +298,23 @@ def refuse_loss(store: Store, release: str, recovery: Recovery) -> Start | None:
     )
 
 
-def _loss(start: Start) -> Loss:
+def _loss(start: Start, parts: list[LostPart]) -> Loss:
     """Intact records that the start gives up, but for a torn tail."""
-    parts = lost_parts(start)
     kept = start.log.min_offset, start.log.max_offset
     loss, _ = measure_loss(parts, kept, start.reading)
     if loss.messages and _is_torn_tail(start, parts, loss):
         return type(loss)()
     return loss
+
+
+def _is_empty(part: LostPart) -> bool:
+    if part.file.file is None:
+        return True
+    try:
+        with part.file.file.open("pread") as source:
+            return is_zero(source, part.position)
+    except RmqtoolError:
+        return False  # what can be read of it is looked at
 
 
 def _is_torn_tail(start: Start, parts: list[LostPart], loss: Loss) -> bool:
