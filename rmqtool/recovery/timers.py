@@ -91,8 +91,7 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
     for one in check_faults(raw, first, queue.max_offset, now, filled=filled):
         yield TimerHarm(_LOST if one.fault is Fault.AHEAD else _AGAIN, (CHECK,), one.count)
     if filled:
-        if check.last_read_time:
-            yield from _passed_over(start, int(check.last_read_time), now)
+        yield from _passed_over(start, int(check.last_read_time), now)
         yield from _out_of_reach(start, log, check, queue)
         yield from _read_again(log, int(check.last_timer_log_flush_position))
 

@@ -14,6 +14,7 @@ import pytest
 from fixtures import copy_base, damage_case, golden_names
 from fixtures.stores import HandmadeStore, healthy_store
 from fixtures.timers import timers_moved
+from formats.timer import TIMER_CHECK_SIZE, TimerCheck, parse_timer_check
 from rmqtool.check.config_files import check_config
 from rmqtool.check.layout import check_layout
 from rmqtool.check.verify import Verification
@@ -446,6 +447,19 @@ def test_a_broker_was_down_for_longer_than_its_timer_wheel_looks_back(
         found = simulate(Store.open(root), "5.3.3")
         assert [one.facts["count"] for one in of(found, "DR-TIMERS-PASSED")] == passed
         assert found.verdict is (Verdict.UNSAFE if passed else Verdict.SAFE)
+
+
+def test_a_timer_check_without_the_time_that_was_read_changes_nothing_of_that(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    timer_store(golden, tmp_path / "store", stopped_before=9 * DAY)
+    check = tmp_path / "store/config/timercheck"
+    data = check.read_bytes()
+    fields = {**parse_timer_check(data), "last_read_time": 0}
+    check.write_bytes(TimerCheck.build(fields) + data[TIMER_CHECK_SIZE:])
+    found = simulate(Store.open(tmp_path / "store"), "5.3.3")
+    assert of(found, "DR-TIMERS-PASSED")
+    assert found.verdict is Verdict.UNSAFE
 
 
 @shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS")
