@@ -18,6 +18,7 @@ from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.load import RefusedError
+from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import is_known, traits_of
@@ -286,7 +287,8 @@ def refuse_loss(store: Store, release: str, recovery: Recovery) -> Foreseen | No
     parts = [one for one in lost_parts(start) if not _is_empty(one)]
     loss = _loss(start, parts)
     if not loss.messages:
-        return Foreseen(start, not parts)
+        at_filler = start.end is not None and start.end.reason is StopReason.BLANK
+        return Foreseen(start, not parts and not at_filler)
     ranges = [(one.start, one.end) for one in loss.ranges]
     places = ", ".join(f"{begin} to {end}" for begin, end in ranges[:_SHOWN])
     more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""
