@@ -14,7 +14,7 @@ from rmqtool.scan.legal import may_be_topic
 from rmqtool.store.access import open_source
 from rmqtool.store.bytes import FileSource
 from rmqtool.store.files import StoreFile
-from rmqtool.store.holes import TAIL_STEP, data_windows
+from rmqtool.store.holes import TAIL_STEP, data_windows, last_in
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import by_descriptor, open_regular
@@ -86,7 +86,7 @@ def data_behind(path: str, position: int, *, name: str) -> list[tuple[int, int]]
     """Windows (position, length) with anything but zeros from a position on. Raises as `open_held`."""
     with open_held(path, "pread", name=name) as source:
         windows = data_windows(source, position, source.size, TAIL_STEP)
-        return [(at, len(window)) for at, window in windows if window.max()]
+        return [(at, len(window)) for at, window in windows if last_in(window) >= 0]
 
 
 class HeldFiles:

@@ -72,7 +72,8 @@ def last_in(window: Window) -> int:
 
 def is_zero(source: ByteSource, start: int) -> bool:
     """Whether nothing but zeros lies from `start` on."""
-    return not any(window.max() for _, window in data_windows(source, start, source.size, TAIL_STEP))
+    windows = data_windows(source, start, source.size, TAIL_STEP)
+    return all(last_in(window) < 0 for _, window in windows)
 
 
 def hole_before(source: ByteSource, end: int) -> int:

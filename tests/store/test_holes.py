@@ -12,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqtool.store.access import open_source
+from rmqtool.store.bytes import MemorySource
 from rmqtool.store.holes import data_places, data_windows, hole_before, is_zero, last_in, last_nonzero
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rmqtool.store.bytes import Window
 
 BLOCK = 4096
 TIB = 1 << 40
@@ -82,6 +85,17 @@ def test_a_hole_of_a_tib_costs_nothing(place: Path) -> None:
         assert 0 <= hole_before(source, TIB) - TIB // 2 <= BLOCK
         assert not is_zero(source, 1)
         assert is_zero(source, TIB // 2 + 1)
+
+
+class Cut(MemorySource):
+    """A file that another process cuts behind the question where its data lies."""
+
+    def window(self, offset: int, length: int) -> Window:
+        return super().window(offset, length)[:0]
+
+
+def test_what_was_cut_meanwhile_is_no_data() -> None:
+    assert is_zero(Cut(bytes(100), "cut"), 10)
 
 
 def test_a_large_window_takes_the_memory_of_its_data(place: Path) -> None:
