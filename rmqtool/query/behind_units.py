@@ -150,12 +150,12 @@ def _search(
 
 def _by_queue(batch: pa.RecordBatch) -> Iterator[tuple[Key, Ints, Ints]]:
     """Queue offsets and physical offsets of the records that enter queues, by queue."""
-    entering = np.isin(batch["transaction"].to_pylist(), ("none", "commit"))
+    entering = pc.is_in(batch["transaction"].cast(pa.string()), pa.array(["none", "commit"]))
     coded = pc.dictionary_encode(batch["topic"])
-    topics = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    names, topics = coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     numbers, slots, places = (batch[name].to_numpy() for name in _COLUMNS[1:4])
-    for code, topic in enumerate(coded.dictionary.to_pylist()):
-        of_topic = (topics == code) & entering
-        for number in np.unique(numbers[of_topic]).tolist():
-            chosen = of_topic & (numbers == number)
-            yield (topic, number), slots[chosen], places[chosen]
+    rows = np.flatnonzero(entering.to_numpy(zero_copy_only=False) & (topics >= 0))
+    rows = rows[np.lexsort((numbers[rows], topics[rows]))]
+    changes = (np.diff(topics[rows]) != 0) | (np.diff(numbers[rows]) != 0)
+    for some in np.split(rows, np.flatnonzero(changes) + 1) if len(rows) else ():
+        yield (names[topics[some[0]]], int(numbers[some[0]])), slots[some], places[some]
