@@ -64,9 +64,9 @@ def _displaced(store: Store, asked: Sequence[Segment]) -> Iterator[Row]:
     if not segments.is_whole:
         return
     for segment, files in _by_segment(store, asked) if asked else ():
-        known = [_first_wrong(segments, segment, file) for file in files]
-        wrong = [one for one in known if one is not None and one >= 0]
-        if wrong and 2 * len(wrong) > len([one for one in known if one is not None]):
+        known = [one for file in files if (one := _first_wrong(segments, segment, file)) is not None]
+        wrong = [one for one in known if one >= 0]
+        if 2 * len(wrong) > len(known):
             yield _row(segment, min(wrong), len(wrong))
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import stat
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     """kind of queue, topic, queue, slot"""
 
 _BATCH = 0x80
-_FOREIGN = re.compile(r"commitlog/(\d{20}) is that of another store")
 _DELAYED = "SCHEDULE_TOPIC_XXXX"
 
 
@@ -34,8 +31,7 @@ class Truth:
 
     `damaged`: offsets of those of them of which all that can be told to be wrong is the body, or its CRC.
     `undispatched`: whole records without their unit although a later record has its own. `units`: those that
-    lie there. `hidden`: those of the lost that whole records of another store hide. `alike`: records that are
-    changed, but the same to every reader, and not among the lost.
+    lie there. `alike`: records that are changed, but the same to every reader, and not among the lost.
     """
 
     proven_lost: tuple[Record, ...]
@@ -43,14 +39,6 @@ class Truth:
     damaged: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
-    hidden: frozenset[int]
-
-
-def _under_other_records(made: Compound) -> set[int]:
-    """Lost records in segments of another store: whole ones lie there, and only entries tell of these."""
-    foreign = {int(found[1]) for one in made.done if (found := _FOREIGN.match(one))}
-    bases = [base for base, _ in strict.segments(made.root)]
-    return {at for at in made.lost if bases and bases[bisect_right(bases, at) - 1] in foreign}
 
 
 def truth(made: Compound) -> Truth:
@@ -59,7 +47,6 @@ def truth(made: Compound) -> Truth:
     last = max(made.intact, default=-1)
     indexed = strict.last_indexed(made.root, int(str(made.settings.get("maxHashSlotNum", 0))))
     first = min((base for base, _ in strict.segments(made.root)), default=0)
-    hidden = _under_other_records(made)
     alike = tuple(one for one in made.lost.values() if _negative_length(one, made))
     lost = [
         one
@@ -67,7 +54,7 @@ def truth(made: Compound) -> Truth:
         if at not in here
         and one not in alike
         and at >= first
-        and (units.get(one.slot) == (at, one.size) or (at not in hidden and (at < last or at == indexed)))
+        and (at < last or units.get(one.slot) == (at, one.size) or at == indexed)
     ]
     plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
     served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]
@@ -78,7 +65,7 @@ def truth(made: Compound) -> Truth:
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
     damaged = frozenset(one.offset for one in lost if _only_body(one, made))
-    return Truth(tuple(lost), alike, damaged, tuple(missing), units, frozenset(hidden))
+    return Truth(tuple(lost), alike, damaged, tuple(missing), units)
 
 
 def under_other_names(made: Compound) -> dict[int, Record]:

@@ -65,8 +65,8 @@ class Returned:
         shown = [one for one in _COLUMNS if one != "properties"]
         for batch in records_of(self.store, topics, _COLUMNS, self.reading, self.left):
             given = [property_of(batch, name).to_pylist() for name in ORIGINS[self.kind]]
-            told = (DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID)[self.kind == "retry" :]
-            ids = [property_of(batch, name).to_pylist() for name in told]
+            id_names = (DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID)[self.kind == "retry" :]
+            ids = [property_of(batch, name).to_pylist() for name in id_names]
             for row, one in enumerate(batch.select(shown).to_pylist()):
                 group = one.pop("topic").removeprefix(prefix)
                 offset = reached.get((prefix + group, one["queue_id"]))
