@@ -128,11 +128,13 @@ def command(
     chosen = filters.build(context.zone, resolve=opened.segments.physical_offset)
     names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)
     with (
+        context.progress("reading", 0) as progress,
         RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out,
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
-        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread, read.of_log(opened))
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
+        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread, reading)
         for batch, more in query.batches(messages, out.columns):
             out.write(batch, more)
         out.finish(summary := query.summary())

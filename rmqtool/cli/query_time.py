@@ -87,10 +87,11 @@ def command(
     opened, unread = open_log(context, path, store)
     unread += unlisted_queue(context, opened, topic, number)
     with (
+        context.progress("reading", 0) as progress,
         RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out,
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
-        reading = read.of_log(opened)
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
         query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen, unread, reading)
         for batch, more in query.batches(out.columns):
             out.write(batch, more)

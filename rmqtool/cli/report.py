@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rmqtool.output.export.target import Target
     from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.report.document import LogFindings
-    from rmqtool.scan.options import ReadOptions as LogOptions
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
@@ -101,7 +100,7 @@ def command(
     harmed = found.harmed or diagnosis.verdict.value in {"damaged", "unsafe"}
     wanted = plan == "always" or (plan == "auto" and harmed)
     more: Row = {
-        "groups": _groups(opened, found, read.of_log(opened)),
+        "groups": _groups(context, opened, read, found),
         "plan": _plan(context, opened, read, version, plan if not wanted else None),
         "journals": journals,
     }
@@ -142,11 +141,13 @@ def _log(context: Context, opened: Store, read: ReadOptions) -> LogFindings:
     return found
 
 
-def _groups(opened: Store, found: LogFindings, reading: LogOptions) -> list[Row]:
+def _groups(context: Context, opened: Store, read: ReadOptions, found: LogFindings) -> list[Row]:
     from rmqtool.query.group_lag import group_rows
 
     left: list[Row] = []
-    rows = list(group_rows(opened, left, reading))
+    with context.progress("reading", 0) as progress:
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
+        rows = list(group_rows(opened, left, reading))
     found.run.covered.not_covered += left
     return rows
 

@@ -67,7 +67,11 @@ def command(
     missing = beside_tables(opened, context)
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,
-        _session(opened, read.of_log(opened, progress.advance), redaction.redacted) as session,
+        _session(
+            opened,
+            read.of_log(opened, progress.advance, expect=progress.expect_more),
+            redaction.redacted,
+        ) as session,
     ):
         answer = _Answer(context, opened, session, missing, redaction.redacted)
         try:
@@ -126,7 +130,7 @@ class _Answer:
         lacking = self._session.lacking
         # who interrupts does not wait for the end of the log to be looked for
         tables = frozenset[str]() if lacking.interrupted.is_set() else lacking.scanned
-        beforehand = warned(left_out(self._opened, tables), self._context)
+        beforehand = warned(left_out(self._opened, tables, self._session.reading), self._context)
         self.not_covered = [*self._missing, *beforehand, *lacking.rows.values()]
         reported: dict[str, Any] = {"rows": self.count, "segments_read": len(self._session.messages.opened)}
         if self._redacted:

@@ -23,6 +23,7 @@ from rmqtool.query.dispatch_position import dispatch_position
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_ends import SCHEMAS, file_ends
 from rmqtool.query.select import Selector
+from rmqtool.scan.counted import counting
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.store.coverage import Incomplete
@@ -140,12 +141,13 @@ def _search(
     topics = tuple(escape(name) for name in sorted({topic for topic, _ in queues}))
     wanted = MessageFilter(topics=topics, queues=frozenset(number for _, number in queues))
     selector = Selector(wanted, reading.kernels)
-    how = LogScan(_COLUMNS, selector.choose, offsets=(start, high), checks=Check.TEXT, options=reading)
-    for piece in scan_log(store.segments, how):
-        if isinstance(piece.content, pa.RecordBatch):
-            for key, slots, places in _by_queue(piece.content):
-                if key in queues:
-                    queues[key].take(slots, places, reached)
+    with counting(reading, store.segments, (start, high)) as options:
+        how = LogScan(_COLUMNS, selector.choose, offsets=(start, high), checks=Check.TEXT, options=options)
+        for piece in scan_log(store.segments, how):
+            if isinstance(piece.content, pa.RecordBatch):
+                for key, slots, places in _by_queue(piece.content):
+                    if key in queues:
+                        queues[key].take(slots, places, reached)
 
 
 def _by_queue(batch: pa.RecordBatch) -> Iterator[tuple[Key, Ints, Ints]]:

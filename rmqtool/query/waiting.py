@@ -11,6 +11,7 @@ import pyarrow as pa
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
+from rmqtool.scan.counted import counting
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, scan_log
@@ -35,17 +36,18 @@ def queue_offsets_in(
     if offsets[0] < offsets[1]:
         wanted = MessageFilter(topics=(escape(topic),), queues=frozenset({queue_id}))
         selector = Selector(wanted, choose_kernels(data_bytes(store.segments)))
-        how = LogScan(
-            columns=("transaction", "queue_offset"),
-            choose=selector.choose,
-            offsets=offsets,
-            checks=Check.TEXT,
-            options=reading,
-        )
-        for piece in scan_log(store.segments, how):
-            if isinstance(piece.content, pa.RecordBatch):
-                entering = np.isin(piece.content["transaction"].to_pylist(), ("none", "commit"))
-                parts.append(piece.content["queue_offset"].to_numpy()[entering])
-            elif not_read(piece.segment, piece.content):
-                whole = False
+        with counting(reading, store.segments, offsets) as options:
+            how = LogScan(
+                columns=("transaction", "queue_offset"),
+                choose=selector.choose,
+                offsets=offsets,
+                checks=Check.TEXT,
+                options=options,
+            )
+            for piece in scan_log(store.segments, how):
+                if isinstance(piece.content, pa.RecordBatch):
+                    entering = np.isin(piece.content["transaction"].to_pylist(), ("none", "commit"))
+                    parts.append(piece.content["queue_offset"].to_numpy()[entering])
+                elif not_read(piece.segment, piece.content):
+                    whole = False
     return np.concatenate(parts), whole

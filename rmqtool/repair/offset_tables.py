@@ -16,6 +16,7 @@ from rmqtool.query.served_queue import ReadRules
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
 from rmqtool.repair.plan_words import counted
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.config_text import config_text
 from rmqtool.store.config_types import with_number_keys
@@ -52,7 +53,7 @@ def plan_clamp(store: Store, release: str, parameters: dict[str, Any]) -> Planne
     notes: list[str] = []
     outside, seen = [], 0
     chosen = Chosen.of(parameters)
-    for one in audit(store, rules, chosen, left):
+    for one in audit(store, rules, chosen, left, ReadOptions.of(store)):
         seen += 1
         if one.state in {State.BELOW_MIN, State.BEYOND_MAX}:
             outside.append(one)

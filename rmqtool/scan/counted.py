@@ -8,9 +8,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rmqtool.scan.options import ReadOptions
+    from rmqtool.store.segments import Segment
 
 
 class Counted:
@@ -56,3 +57,15 @@ class Counted:
     def finish(self) -> None:
         """The work is over: what was expected and not read counts as done."""
         self._advance(self._left)
+
+
+@contextmanager
+def counting(
+    reading: ReadOptions, segments: Iterable[Segment], offsets: tuple[int, int]
+) -> Iterator[ReadOptions]:
+    """How to read what lies at physical offsets [start, end), which is expected when this begins."""
+    start, end = offsets
+    counted = Counted(reading)
+    counted.expect(sum(max(min(one.end, end) - max(one.base, start), 0) for one in segments))
+    yield counted.reading
+    counted.finish()

@@ -9,11 +9,14 @@ import pytest
 
 from fixtures import apply_case, damage_case
 from fixtures.damage import copy_base
+from fixtures.stores import healthy_store
 from rmqtool.check.verify import Verification
 from rmqtool.output import progress
 from rmqtool.recovery.diagnosis import Diagnosis
 from rmqtool.recovery.simulation import reading_for
+from rmqtool.scan import options as how_to_read
 from rmqtool.scan.options import ReadOptions
+from rmqtool.store.access import Access
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
 
@@ -159,6 +162,31 @@ def test_a_release_that_parts_from_another_in_the_log_is_read_besides(tmp_path: 
     assert totals == sorted(totals)
     assert len(totals) > 1
     assert sum(read) == totals[-1]
+
+
+@pytest.mark.parametrize("name", ["store groups", "offsets audit", "query-offset", "query-time", "report"])
+def test_the_log_behind_queues_without_their_last_file_is_announced(
+    name: str, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[int | None] = []
+
+    class Asked(Access):
+        @classmethod
+        def of(cls, bytes_per_second: int | None, **more: Any) -> Access:
+            rates.append(bytes_per_second)
+            return super().of(bytes_per_second, **more)
+
+    monkeypatch.setattr(how_to_read, "Access", Asked)
+    root = healthy_store().write(tmp_path / "store").root
+    for file in sorted((root / "consumequeue/Orders/1").iterdir())[-1:]:
+        file.unlink()
+    place = {"query-offset": ("Orders", 1, "max"), "query-time": ("Orders", 1, "now")}.get(name, ())
+    more = ("--output", tmp_path / "a.html", "--plan", "never") if name == "report" else ()
+    done = rmq(*name.split(), root, *place, *more, "--max-read-rate", "1GiB")
+    assert done.exit_code in {1, 3}, done.stderr
+    done_bytes, total = told["reading"][-1]
+    assert done_bytes == total > 4096
+    assert set(rates) == {1 << 30}
 
 
 def test_holes_of_queues_and_index_are_not_counted(tmp_path: Path) -> None:

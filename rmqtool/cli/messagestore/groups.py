@@ -7,7 +7,7 @@ from typing import Any
 from rmqtool.cli.context import Context
 from rmqtool.cli.messagestore.engine import DirPositional
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, StoreOptions
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
 
@@ -21,7 +21,9 @@ KEYS = ("group", "topic", "queue_id", "offset", "max_offset", "lag")
         "rmqtool store groups /data/store --format ndjson",
     ]
 )
-def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) -> ExitCode:
+def command(
+    path: DirPositional, *, store: StoreOptions, read: ReadOptions, output: OutputOptions
+) -> ExitCode:
     """List what consumer groups have committed, and how many messages are in front of them.
 
     Also beside a running broker, whose offsets are those that it wrote last, every five seconds. lag is empty
@@ -32,7 +34,6 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
     from rmqtool.output.tablerows import Column
     from rmqtool.query.config_lost import config_lost
     from rmqtool.query.group_lag import group_rows
-    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.consumer_offsets import offsets_file
     from rmqtool.store.coverage import coverage
     from rmqtool.store.required import require_root
@@ -48,9 +49,13 @@ def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) 
         Column(key, shrinks=key in {"group", "topic"}, right=key not in {"group", "topic"}) for key in KEYS
     ]
     groups: set[str] = set()
-    with context.rows(SCHEMA, columns, csv_columns=("type", *KEYS)) as rows:
+    with (
+        context.progress("reading", 0) as progress,
+        context.rows(SCHEMA, columns, csv_columns=("type", *KEYS)) as rows,
+    ):
         count = 0
-        for row in group_rows(opened, left, ReadOptions.of(opened)):
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
+        for row in group_rows(opened, left, reading):
             groups.add(row["group"])
             count += 1
             rows.write_rows([row])

@@ -8,7 +8,7 @@ from typing import Any
 from rmqtool.cli.context import Context
 from rmqtool.cli.offsets.options import OffsetFilters, note_unmatched
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, StoreArgument, StoreOptions, VersionOptions
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
 
@@ -39,6 +39,7 @@ def command(
     *,
     filters: OffsetFilters,
     store: StoreOptions,
+    read: ReadOptions,
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -69,10 +70,14 @@ def command(
     ]
     states: Counter[str] = Counter()
     wrong = 0
-    with context.rows(
-        SCHEMA, columns(KEYS, context.zone), csv_columns=("type", *KEYS, "level", "deliver_timestamp")
-    ) as rows:
-        for one in audit(opened, rules, chosen, left):
+    with (
+        context.progress("reading", 0) as progress,
+        context.rows(
+            SCHEMA, columns(KEYS, context.zone), csv_columns=("type", *KEYS, "level", "deliver_timestamp")
+        ) as rows,
+    ):
+        reading = read.of_log(opened, progress.advance, expect=progress.expect_more)
+        for one in audit(opened, rules, chosen, left, reading):
             states[str(one.state)] += 1
             wrong += one.wrong
             rows.write_rows([one.row])

@@ -116,9 +116,13 @@ class _Answer:
         from rmqtool.cli.left_out import warned
         from rmqtool.pipeline.gone import gone_since
         from rmqtool.query.sql.left_out import left_out
+        from rmqtool.scan.options import ReadOptions
 
         for path, store in self._stores.items():
-            rows = [*left_out(store, result.tables), *gone_since(store, path, result.tables)]
+            rows = [
+                *left_out(store, result.tables, ReadOptions.of(store)),
+                *gone_since(store, path, result.tables),
+            ]
             found = warned(rows, self._context)
             self.lacking += [row | {"store": path} for row in found]
 

@@ -20,7 +20,6 @@ from rmqtool.query.behind_units import behind_units
 from rmqtool.query.group_lag import consumed
 from rmqtool.query.offsets.places import Chosen, Kind, Place, table_offsets
 from rmqtool.query.queue_damage import queue_damage
-from rmqtool.scan.options import ReadOptions
 from rmqtool.store.consumer_offsets import DELAY_OFFSETS, offsets_file
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.kinds import FileKind
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rmqtool.query.served_queue import ReadRules
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Queue, Store
 
 Row = dict[str, Any]
@@ -143,7 +143,9 @@ class QueuesOnDisk:
         return topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or topic == SCHEDULE_TOPIC
 
 
-def audit(store: Store, rules: ReadRules, chosen: Chosen, left: list[Row]) -> Iterator[Audited]:
+def audit(
+    store: Store, rules: ReadRules, chosen: Chosen, left: list[Row], reading: ReadOptions
+) -> Iterator[Audited]:
     """Every offset that was chosen, by kind, group, topic and queue, with those that are missing.
 
     left: gets rows of `not_covered` for queues that cannot be read or are damaged, or end in front of
@@ -162,7 +164,7 @@ def audit(store: Store, rules: ReadRules, chosen: Chosen, left: list[Row]) -> It
         seen: set[tuple[str, int]] = set()
         places = sorted(filter(chosen, stored))
         asked = [(one.topic, one.queue_id, stored[one] or 0) for one in places]
-        left += behind_units(store, ReadOptions.of(store), *consumed(store, asked))[1]
+        left += behind_units(store, reading, *consumed(store, asked))[1]
         for place in places:
             if (place.topic, place.queue_id) not in seen:
                 seen.add((place.topic, place.queue_id))

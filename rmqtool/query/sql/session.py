@@ -42,7 +42,8 @@ def _duckdb() -> Any:
 class SqlSession:
     """A context manager; `run` may be called many times. Raises `MissingExtraError` without DuckDB.
 
-    hiding: what takes out of records what must not be seen; where hashes would tell of it they are null.
+    reading: how the store is read. hiding: what takes out of records what must not be seen; where hashes
+    would tell of it they are null.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class SqlSession:
         self._duckdb = _duckdb()
         refuse_foreign_temporary()
         self.lacking = Lacking()
+        self.reading = reading
         self.messages = MessagesTable(store.segments, reading, self.lacking, hiding)
         self._tables: dict[str, Any] = {
             "messages": self.messages.dataset(),
