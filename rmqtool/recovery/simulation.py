@@ -31,7 +31,7 @@ from rmqtool.recovery.observed_start import ObservedStart
 from rmqtool.recovery.outcome import Outcome, TimingDependent
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
 from rmqtool.recovery.skipped_records import HiddenRecords, behind_fillers
-from rmqtool.recovery.timers import load_timer_log
+from rmqtool.recovery.timer_log import load_timer_log
 from rmqtool.recovery.truncation import lost_parts, truncations
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access

@@ -526,7 +526,7 @@ def test_queues_of_a_topic_that_the_table_does_not_have(all_gone: bool, tmp_path
 def test_a_new_timer_wheel_is_made_from_all_of_the_timer_log(damage: str, tmp_path: Path) -> None:
     """110622: it reached the last files only, and the plan was refused over the timers of the others."""
     golden = open_golden("b533-timer", tmp_path)
-    timers_moved(golden.path)
+    timers_moved(golden.path, undelivered=60_000)
     wheel, check = golden.path / "timerwheel", golden.path / "config/timercheck"
     wheel.write_bytes(wheel.read_bytes()[:1000]) if damage == "cut" else wheel.unlink()
     conf = ("--store-config", golden.config_path)
@@ -544,7 +544,7 @@ def test_a_new_timer_wheel_is_made_from_all_of_the_timer_log(damage: str, tmp_pa
 def test_a_timer_log_that_a_broker_stops_in_is_made_of_the_topic(tmp_path: Path) -> None:
     """Read from its begin, what lies behind the place would be put into the log, and delivered, once more."""
     golden = open_golden("b533-timer", tmp_path)
-    timers_moved(golden.path)
+    timers_moved(golden.path, undelivered=60_000)
     (golden.path / "timerwheel").unlink()
     with (golden.path / f"timerlog/{0:020d}").open("r+b") as file:
         file.seek(52)

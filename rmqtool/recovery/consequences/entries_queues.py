@@ -115,8 +115,8 @@ QUEUES = (
         "DR-TIMERS-LOST",
         E,
         "up to {count} {count:timer that is|timers that are} not due yet {count:is never delivered: its "
-        "entry in the timer log is|are never delivered: their entries in the timer log are} gone, the new "
-        "timer wheel does not reach {count:it|them}, or config/timercheck says that {count:it was|they were}",
+        "entry in the timer log is|are never delivered: their entries in the timer log are} gone, no slot of "
+        "the timer wheel leads to {count:it|them}, or config/timercheck says that {count:it was|they were}",
         "rmqtool recover STORE makes a timer log of those that wait; without config/timercheck bring "
         "timerlog, timerwheel and config/timercheck back from one backup; the messages stay",
         "5.0.0 and later",

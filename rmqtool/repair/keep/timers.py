@@ -19,7 +19,14 @@ from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import RefusedError, refused_by_timers
 from rmqtool.broker.timer_check import CHECK
 from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.timers import WHEEL, entries_end, in_use, load_timer_log, unread_files
+from rmqtool.recovery.timer_chains import TimerFiles
+from rmqtool.recovery.timer_log import (
+    entries_end,
+    in_use,
+    load_timer_log,
+    unread_files,
+)
+from rmqtool.recovery.timers import WHEEL
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.holes import data_windows
@@ -102,8 +109,13 @@ def _from_the_first_file(start: Start) -> Iterator[Edit]:
     except (RefusedError, RmqtoolError):
         return
     check = parse_timer_check(raw)
-    unread = unread_files(log, int(check.last_timer_log_flush_position))
-    if len(raw) < TIMER_CHECK_SIZE or not unread or not _are_whole(unread):
+    flushed = int(check.last_timer_log_flush_position)
+    unread = unread_files(log, flushed)
+    if len(raw) < TIMER_CHECK_SIZE or not _are_whole(unread):
+        return
+    # the wheel is made new, whatever lies there now
+    files = TimerFiles(log, None, flushed, log.min_offset, start.settings.timer_precision, start.reading)
+    if not files.unreached(int(check.last_read_time)):
         return
     fields = {**check, "last_timer_log_flush_position": unread[0].base + log.size}
     data = TimerCheck.build(fields) + raw[TIMER_CHECK_SIZE:]

@@ -50,7 +50,8 @@ def recovered(opened: Golden, place: Path) -> Path:
 
 
 def cut(root: Path) -> None:
-    with (root / f"timerlog/{520:020d}").open("r+b") as file:
+    with (root / f"timerlog/{2080:020d}").open("r+b") as file:
+        file.seek(312)
         file.write(bytes(104))
 
 
