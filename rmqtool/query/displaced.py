@@ -7,7 +7,6 @@ entry of one message: so of the queues that have entries there most must lead to
 from __future__ import annotations
 
 from bisect import bisect_left
-from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _LARGEST = 64
-"""queues that are asked at all, the largest: these have entries for most segments"""
+"""queues that are asked about every segment, the largest: these have entries for most; where none has, others
+are asked until one has"""
 _QUEUES = 8
 """queues that are asked about a segment"""
 _UNITS = 8
@@ -73,12 +73,16 @@ def _displaced(store: Store, asked: Sequence[Segment]) -> Iterator[Row]:
 def _by_segment(store: Store, asked: Iterable[Segment]) -> Iterator[tuple[Segment, list[StoreFile]]]:
     """Up to `_QUEUES` queue files with entries that may lead into each segment."""
     kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-    queues = (queue.files for kind in kinds for queue in store.queues(kind))
-    largest = nlargest(_LARGEST, queues, key=lambda files: sum(one.disk_bytes for one in files))
-    known = [_Span(files) for files in largest]
+    queues = [queue.files for kind in kinds for queue in store.queues(kind)]
+    queues.sort(key=lambda files: sum(one.disk_bytes for one in files))
+    known = [_Span(queues.pop()) for _ in range(min(_LARGEST, len(queues)))]
     for one in asked:
         leading = (span.leading_into(one) for span in known)
-        if files := [*islice((file for file in leading if file is not None), _QUEUES)]:
+        files = [*islice((file for file in leading if file is not None), _QUEUES)]
+        while queues and not files:
+            known.append(_Span(queues.pop()))
+            files += [file for file in (known[-1].leading_into(one),) if file is not None]
+        if files:
             yield one, files
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from fixtures import strict
 from fixtures.compound.ground import plain_store
+from fixtures.stores import HandmadeStore
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -75,6 +76,24 @@ def test_a_damaged_entry_says_nothing_of_the_log(tmp_path: Path) -> None:
         data[11] ^= 1  # of the first entry the size
         file.write_bytes(data)
     assert [code for code, _ in asked(store, tmp_path)] == [0, 0, 0, 0]
+
+
+def test_a_segment_in_which_a_queue_among_many_has_all_entries(tmp_path: Path) -> None:
+    """Seventy queues with three files each say nothing of it."""
+    for topic in ("Rest", "Best"):
+        store = HandmadeStore()
+        for number in range(70 * 41):
+            store.put("Orders", b"%d" % number, queue_id=number % 70)
+        for number in range(39):
+            store.put(topic, b"%3d" % number * 50)
+        store.write(tmp_path / topic)
+    base = store.of("Best")[20].offset // 4096 * 4096
+    shutil.copy(tmp_path / "Best/commitlog" / f"{base:020d}", tmp_path / "Rest/commitlog")
+    done = rmq("stats", tmp_path / "Rest", "--json")
+    assert done.exit_code == 3
+    (row,) = json.loads(done.stdout)["summary"]["not_covered"]
+    assert row["path"] == f"commitlog/{base:020d}"
+    assert row["error"].startswith("the entries of 1 queue lead")
 
 
 def test_who_looks_for_a_message_that_it_displaced_is_told(store: Path, tmp_path: Path) -> None:
