@@ -35,6 +35,7 @@ AREAS = {
     "IDX": "Index files",
     "CMP": "Logs of compaction topics",
     "CP": "Checkpoint, abort and lock",
+    "TMR": "Timers",
     "CFG": "Configuration files",
     "X": "Cross checks",
 }

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from formats.checkpoint import CHECKPOINT_SIZE, TIMES, Abort, Checkpoint, parse_checkpoint
 from formats.errors import FormatError
 from formats.primitives import offset_of
-from formats.timer import TimerCheck, parse_timer_check
-from rmqtool.broker.timer_check import CHECK, TIMERS, Fault, check_faults, holds_timers
+from rmqtool.broker.timer_check import TIMERS
 from rmqtool.check.catalogue import Severity
 from rmqtool.check.config_files import check_config
 from rmqtool.check.findings import finding
+from rmqtool.check.timers import check_timers
 from rmqtool.check.topics import QueueEnds, Times, check_offsets, check_topics
 from rmqtool.errors import RmqtoolError
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.live import is_live, lock_of
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["LogEnd", "QueueEnds", "check_state", "is_unclean"]
 
 _LONG = 8
-_TIMER_FIELDS = {
-    Fault.AHEAD: ("CP-TIMERS-AHEAD", "last_read_time"),
-    Fault.MASTER_BEHIND: ("CP-TIMERS-BEHIND", "master_timer_queue_offset"),
-}
 _MARGIN_MS = 3000
 
 
@@ -58,19 +54,20 @@ def check_state(
     queues: Mapping[tuple[str, int], QueueEnds] | None = None,
     log_end: LogEnd | None = None,
     times: Times | None = None,
+    reading: ReadOptions | None = None,
 ) -> Iterator[Finding]:
     """Findings about everything that is neither log nor derived from it.
 
     queues: ends of every plain and batch queue; without them (None) offsets are not compared. log_end:
     without it (None) checkpoint times are not compared. times: of the messages of a queue, called with
-    messages that nobody can reach.
+    messages that nobody can reach. reading: how the timer log is read.
     """
     unclean = is_unclean(store)
     yield from _markers(store)
     yield from _checkpoint(store, log_end, unclean=unclean)
     yield from check_config(store)
     if queues is not None:
-        yield from _timers(store, queues)
+        yield from check_timers(store, queues.get(TIMERS), reading or ReadOptions())
     if store.form is not StoreForm.STORE:
         return
     if not rocksdb_queue_files(store):
@@ -125,39 +122,6 @@ def _checkpoint(store: Store, log_end: LogEnd | None, *, unclean: bool) -> Itera
     for one in _times(file.display_path, raw, log_end, unclean=unclean):
         # of a store in use the log was read before its checkpoint
         yield replace(one, severity=Severity.NOTE) if is_live(store) else one
-
-
-def _timers(store: Store, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
-    """By the rule that `doctor` has of a start."""
-    ends = queues.get(TIMERS)
-    log = sorted(store.of_kind(FileKind.TIMERLOG), key=lambda one: one.base_offset or 0)
-    file = store.file(CHECK)
-    if ends is None or ends.max_offset <= ends.min_offset or (file is None and not log):
-        return
-    path = CHECK if file is None else file.display_path
-    try:
-        raw = b"" if file is None else read_whole(file)
-        filled = holds_timers(log)
-    except RmqtoolError as error:
-        yield finding("CP-UNREADABLE", path=path, found=str(error))
-        return
-    check = parse_timer_check(raw)
-    first, now = max(ends.min_offset, 0), int(time.time() * 1000)
-    for one in check_faults(raw, first, ends.max_offset, now, filled=filled):
-        if one.fault is Fault.UNKNOWN:
-            found = "there is no timer check" if file is None else "the timer check tells nothing"
-            yield finding("CP-TIMERS-UNKNOWN", path=path, expected=one.count, found=found)
-            continue
-        code, part = _TIMER_FIELDS[one.fault]
-        yield finding(
-            code,
-            path=path,
-            position=offset_of(TimerCheck, part),
-            length=_LONG,
-            part=part,
-            expected=one.count,
-            found=int(check[part]),
-        )
 
 
 def _times(path: str, raw: bytes, log_end: LogEnd | None, *, unclean: bool) -> Iterator[Finding]:

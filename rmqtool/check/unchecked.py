@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.check.timers import checks_wheel
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import COMPACTION_KINDS, QUEUE_KINDS, FileKind
 from rmqtool.store.rocksdb import queues_only_in_rocksdb
@@ -49,7 +50,10 @@ def unchecked_names(store: Store, *, compaction: bool) -> list[str]:
 
     compaction: compaction logs are.
     """
-    named = {kind: name for kind, name in _NAMED.items() if not (compaction and kind in COMPACTION_KINDS)}
+    checked = {*COMPACTION_KINDS} if compaction else set()
+    if checks_wheel(store):
+        checked.add(FileKind.TIMERWHEEL)
+    named = {kind: name for kind, name in _NAMED.items() if kind not in checked}
     return [name for kind, name in named.items() if any(file.size for file in store.of_kind(kind))]
 
 

@@ -189,7 +189,9 @@ class Verification:
             small = self.store.of_kind(FileKind.CHECKPOINT, FileKind.CONFIG, FileKind.CONFIG_BAK)
             self.access.limit.take(sum(file.size for file in small))
         self.causes.log_end = self.covered.end_offset
-        yield from self._looks(partial(check_state, queues=queues, log_end=self._log_end(), times=times))
+        yield from self._looks(
+            partial(check_state, queues=queues, log_end=self._log_end(), times=times, reading=self.reading)
+        )
 
     def _log_end(self) -> LogEnd | None:
         end, timestamp = self.covered.end_offset, self.covered.last_timestamp

@@ -19,6 +19,7 @@ from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
 from rmqtool.broker.start import Mode
+from rmqtool.broker.timer_log import load_timer_log
 from rmqtool.broker.traits import is_known, traits_of
 from rmqtool.recovery.config_tables import TIMER_COUNTS, Loads, config_outcomes
 from rmqtool.recovery.consequences.all_consequences import certain_before_reading, consequences_of
@@ -31,7 +32,6 @@ from rmqtool.recovery.observed_start import ObservedStart
 from rmqtool.recovery.outcome import Outcome, TimingDependent
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
 from rmqtool.recovery.skipped_records import HiddenRecords, behind_fillers
-from rmqtool.recovery.timer_log import load_timer_log
 from rmqtool.recovery.truncation import lost_parts, truncations
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access

@@ -17,9 +17,9 @@ from formats.timer import (
     parse_timer_check,
 )
 from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.broker.timer_chains import TimerFiles
 from rmqtool.broker.timer_check import CHECK, TIMERS, Fault, check_faults, holds_timers
-from rmqtool.recovery.timer_chains import TimerFiles
-from rmqtool.recovery.timer_log import DIRECTORY, in_use, timers_end
+from rmqtool.broker.timer_log import DIRECTORY, in_use, timers_end
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.whole import read_whole
 

@@ -25,7 +25,7 @@ def test_the_page_of_findings_is_current() -> None:
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.code)
 def test_an_entry(entry) -> None:
-    assert re.fullmatch(r"(DIR|CL|CQ|BCQ|IDX|CMP|CP|CFG|X)(-[A-Z0-9]+)+", entry.code)
+    assert re.fullmatch(r"(DIR|CL|CQ|BCQ|IDX|CMP|CP|TMR|CFG|X)(-[A-Z0-9]+)+", entry.code)
     assert f'id="{entry.anchor}"' in (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     assert entry.hint
     named = set(re.findall(r"rmqtool ([a-z-]+)", entry.hint + entry.sentence))

@@ -118,7 +118,7 @@ def test_properties_that_are_read_in_two_ways(tmp_path: Path, properties: bytes,
     assert [(row["code"], row["severity"]) for row in rows] == [(code, "note")]
 
 
-_DLEDGER, _ROCKSDB, _TIMER = {"DLedger index"}, {"RocksDB"}, {"timer wheel", "timer log"}
+_DLEDGER, _ROCKSDB, _TIMER = {"DLedger index"}, {"RocksDB"}, {"timer log"}
 UNDECODED: dict[str, set[str]] = {
     "b497-dledger": _DLEDGER,
     "b533-dledger": _DLEDGER,

@@ -8,9 +8,9 @@ from formats.checkpoint import min_timestamp
 from rmqtool.broker.load import leads_nowhere
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.start import Mode
+from rmqtool.broker.timer_log import in_use
 from rmqtool.broker.traits import NormalStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.timer_log import in_use
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import parse_base_offset
 

@@ -17,15 +17,15 @@ from formats.timer import (
 )
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import RefusedError, refused_by_timers
+from rmqtool.broker.timer_chains import TimerFiles
 from rmqtool.broker.timer_check import CHECK
-from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.timer_chains import TimerFiles
-from rmqtool.recovery.timer_log import (
+from rmqtool.broker.timer_log import (
     entries_end,
     in_use,
     load_timer_log,
     unread_files,
 )
+from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.timers import WHEEL
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit

@@ -15,7 +15,7 @@ import numpy as np
 
 from formats.primitives import dtype_of
 from formats.timer import TIMER_UNIT_SIZE, WHEEL_SIZE, WHEEL_SLOTS, WheelSlot
-from rmqtool.recovery.timer_log import entries_end, entries_of, read_files
+from rmqtool.broker.timer_log import entries_end, entries_of, read_files
 from rmqtool.store.holes import data_windows
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
-    from rmqtool.recovery.timer_log import Units
+    from rmqtool.broker.timer_log import Units
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
@@ -52,7 +52,7 @@ class TimerFiles:
 
     def unreached(self, first: int) -> Counter[str]:
         """Timers due at `first` (ms) or later to which nothing leads, by the file that is gone or wrong."""
-        chains = _Chains(self, -(-first // self.precision))
+        chains = _Chains(self, first // self.precision)
         read = list(read_files(self.log, self.flushed))
         started = read[0][0].base if read else 0
         unread = [one for one in self.log.files if one.base < started or not read]
@@ -79,7 +79,7 @@ class TimerFiles:
 
     def due_between(self, first: int, end: int) -> int:
         """How many timers are due in [first, end), in ms: by the wheel, by the log where that is made new."""
-        low, high = -(-first // self.precision), -(-end // self.precision)
+        low, high = first // self.precision, end // self.precision
         if low >= high:
             return 0
         if self.wheel is not None:

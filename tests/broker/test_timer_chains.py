@@ -15,7 +15,7 @@ from formats.commitlog import BLANK_MAGIC_CODE
 from formats.primitives import sizeof
 from formats.timer import TIMER_UNIT_SIZE, WHEEL_SIZE, TimerBlank, TimerUnit, WheelSlot
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
-from rmqtool.recovery.timer_chains import TimerFiles
+from rmqtool.broker.timer_chains import TimerFiles
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Store
