@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.check.index_keys import Keys
     from rmqtool.repair.keep.counted import Ahead
-    from rmqtool.repair.keep.log import RepairedLog
+    from rmqtool.repair.keep.repaired_log import RepairedLog
     from rmqtool.scan.counted import Counted
     from rmqtool.scan.kernel_types import Hashes
     from rmqtool.store.files import StoreFile

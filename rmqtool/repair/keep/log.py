@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.check.ranges import Ranges
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped, open_unplaced
 from rmqtool.repair.keep.claimed import claimed_elsewhere
-from rmqtool.repair.keep.counted import Ahead, blanks_between, by_units, in_skipping
+from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
 from rmqtool.repair.keep.donor import Donor, Donors, of_copies, of_store
 from rmqtool.repair.keep.fill import Filled, Filling, readable
 from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit, misplaced_header
-from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.hole_layout import allocate, layouts_of
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
@@ -29,6 +27,7 @@ from rmqtool.repair.keep.outliers import SHORT
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.refuted import refute
+from rmqtool.repair.keep.repaired_log import Repaired, RepairedLog, leave_blank, place_skipping
 from rmqtool.repair.keep.room import Room
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
 from rmqtool.repair.keep.stale import cut_stale, is_stale, loosen
@@ -41,8 +40,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -62,98 +60,6 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _STEP = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A hole and what it becomes: bytes from `patch.position` of its segment on.
-
-    filled: None for zeros, and for what a donor gave.
-    """
-
-    hole: Hole
-    patch: Patch
-    filled: Filled | None
-    donated: DonorRange | None = None
-
-
-@dataclass
-class RepairedLog:
-    """Segments in order with their patches.
-
-    end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
-    offsets were given out twice, left as they are. skipping: those of them that skip queue offsets. blanks:
-    how many positions of each queue no record took, and stay as blank units. crowded: queues that miss more
-    of them than the log ever had room for, left as they are too. ahead: light queues whose units count.
-    undecided: as in `Order`, with the frames of those that do not stay as they are. contested: as `Claims`
-    has them. behind: whole messages behind the end of the log that no queue takes. dropped: entries of light
-    queues, as `Dropped`, that lead to whole messages.
-    """
-
-    segments: list[PlacedSegment]
-    end: int
-    survey: Survey
-    repaired: list[Repaired] = field(default_factory=list)
-    without: list[Missing] = field(default_factory=list)
-    twice: list[QueueKey] = field(default_factory=list)
-    skipping: set[QueueKey] = field(default_factory=set)
-    blanks: dict[QueueKey, int] = field(default_factory=dict)
-    crowded: list[QueueKey] = field(default_factory=list)
-    ahead: Ahead = field(default_factory=Ahead)
-    undecided: list[tuple[tuple[Run, Frame | None], tuple[Run, Frame | None]]] = field(default_factory=list)
-    contested: list[Frame] = field(default_factory=list)
-    behind: list[Frame] = field(default_factory=list)
-    dropped: list[tuple[QueueKey, tuple[int, int]]] = field(default_factory=list)
-
-    @property
-    def unplaced(self) -> list[Frame]:
-        """Whole messages that no queue takes."""
-        filled = (one.filled for one in self.repaired if one.filled is not None)
-        return [*(frame for one in filled for frame in one.unplaced), *self.behind]
-
-    @property
-    def left(self) -> frozenset[QueueKey]:
-        """Queues that stay as they are. One that only skips does not, where it is known where its units lie.
-
-        Units of a batch queue are found by search.
-        """
-        known = (key for key in self.skipping if key[0] in self.survey.batches or key in self.ahead.by_queue)
-        return frozenset((*self.twice, *self.crowded)).difference(known)
-
-    @property
-    def written(self) -> Ranges:
-        """Holes that got records."""
-        found = Ranges()
-        for one in self.repaired:
-            if one.filled is not None:
-                found.add(one.hole.start, one.hole.end, "written")
-        return found
-
-    @cached_property
-    def by_base(self) -> dict[int, list[Repaired]]:
-        """What was repaired of each segment. Ask when all is."""
-        found: dict[int, list[Repaired]] = {}
-        for one in self.repaired:
-            found.setdefault(one.hole.placed.base, []).append(one)
-        return found
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether it puts anything else into the log than what a donor gave, and zeros behind its end."""
-        return any(one.filled is not None for one in self.repaired)
-
-    def as_it_is(self, queues: Iterable[QueueKey]) -> RepairedLog:
-        """The log without its repairs, and these queues stay as they are."""
-        here = [one for one in self.repaired if one.filled is None]
-        return RepairedLog(self.segments, self.end, self.survey, here, crowded=[*queues], ahead=self.ahead)
-
-    def of(self, placed: PlacedSegment) -> list[Repaired]:
-        """What was repaired of one segment."""
-        return self.by_base.get(placed.base, [])
-
-    def patches(self, placed: PlacedSegment) -> tuple[Patch, ...]:
-        """The patches of one segment."""
-        return tuple(one.patch for one in self.of(placed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +161,8 @@ class LogRepair:
             made.without += [
                 one for filled in made.repaired if filled.filled is not None for one in filled.filled.without
             ]
-            _leave_blank(made, multi_dispatch.without())
-            _place_skipping(made, order, decided.skipping)
+            leave_blank(made, multi_dispatch.without())
+            place_skipping(made, order, decided.skipping)
             ahead.set_unproven(multi_dispatch.proven)
             made.dropped = [*unlisted.gone.items(), *multi_dispatch.dropped.items()]
         made.repaired += _torn(survey, made)
@@ -490,35 +396,6 @@ def _by_start(*holes: Sequence[Hole]) -> list[Hole]:
 
 def _torn_hole(one: Torn) -> Hole:
     return Hole(one.placed, one.start, one.start + len(one.record), one.start, reasons={"torn-properties"})
-
-
-def _leave_blank(made: RepairedLog, light: Counter[QueueKey]) -> None:
-    """Counts blank units; all of them together are no more than records that holes may have held."""
-    wanted = light.copy()
-    for one in made.without:
-        if one.key[0] not in made.survey.batches:  # whose units are found by search, not by place
-            wanted[one.key] += one.count
-    room = sum(hole.length for hole in made.survey.holes) // SMALLEST_RECORD
-    for key, count in sorted(wanted.items(), key=lambda item: (item[1], item[0])):
-        room -= count
-        if room < 0:
-            made.crowded.append(key)
-        else:
-            made.blanks[key] = count
-
-
-def _place_skipping(made: RepairedLog, order: Order, skipping: Ahead) -> None:
-    """Entries of queues that skip queue offsets are built, too, where they lie or lay.
-
-    Blank ones between them are no more than records that the log has room for.
-    """
-    room = sum(placed.size for placed in made.segments) // SMALLEST_RECORD
-    for key in sorted(order.skipping & skipping.by_queue.keys()):
-        blanks = blanks_between(skipping, key, order.chosen[key])
-        if blanks is not None and blanks <= room:
-            made.ahead.by_queue[key] = skipping.by_queue[key]
-            made.blanks.update({key: blanks} if blanks else {})
-            room -= blanks
 
 
 def _solid_end(survey: Survey) -> int:

@@ -11,7 +11,7 @@ from rmqtool.errors import UnfitStoreError
 from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.behind import front_of_log
 from rmqtool.repair.keep.derived import DerivedRepair
-from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
+from rmqtool.repair.keep.log import LogRepair, queues_of
 from rmqtool.repair.keep.log_ends import with_ends
 from rmqtool.repair.keep.placing import place_segments
 from rmqtool.repair.keep.refusals import blocking_edits, refusal_edits
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from rmqtool.repair.keep.behind import OnlyEntries
     from rmqtool.repair.keep.model import Frame, QueueKey
+    from rmqtool.repair.keep.repaired_log import RepairedLog
     from rmqtool.repair.plan import Edit
     from rmqtool.repair.prove.started import Costs
     from rmqtool.store.files import StoreFile

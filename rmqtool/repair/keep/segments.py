@@ -18,9 +18,9 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.repair.keep.log import Repaired, RepairedLog
     from rmqtool.repair.keep.overlay import Patch
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
+    from rmqtool.repair.keep.repaired_log import Repaired, RepairedLog
     from rmqtool.store.layout import Store
 
 

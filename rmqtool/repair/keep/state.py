@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from formats.primitives import Container
-    from rmqtool.repair.keep.log import RepairedLog
+    from rmqtool.repair.keep.repaired_log import RepairedLog
     from rmqtool.store.layout import Store
 
 
