@@ -20,6 +20,12 @@ SMALL: dict[str, Any] = {
     "maxIndexNum": 40,
     "brokerIP1": "10.0.0.1",
 }
+POOLED: dict[str, Any] = {
+    "transientStorePoolEnable": True,
+    "commitIntervalCommitLog": 3_600_000,
+    "flushIntervalCommitLog": 3_600_000,
+}
+"""a pool that commits nothing by itself"""
 RELEASES = ("4.9.8", "5.3.3")
 
 

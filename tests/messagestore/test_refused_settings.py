@@ -8,6 +8,8 @@ import pytest
 
 from rmqtool import Message, MessageStore
 from rmqtool.errors import UsageError
+from rmqtool.messagestore import settings as known
+from tests.messagestore.effects import refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,3 +45,52 @@ def test_a_broker_conf_and_unknown_settings(tmp_path: Path, caplog: pytest.LogCa
     assert "somethingOfOurOwn" in caplog.text
     assert "maxMsgsNumBatch has no effect" in caplog.text
     assert "brokerName" not in caplog.text
+
+
+@pytest.mark.parametrize("name", sorted(known.UNSUPPORTED))
+def test_what_is_not_supported_is_refused(name: str, tmp_path: Path) -> None:
+    refused(tmp_path, {name: "defaultRocksDB" if name == "storeType" else True})
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "flushIntervalCommitLog=0",  # a thread that never rests
+        "commitIntervalCommitLog=-1",
+        "cleanResourceInterval=0",
+        "deleteFileBatchMax=-1",  # all segments but one went, whatever their age
+        "fileReservedTime=-1",
+        "deleteWhen=never",
+        "deleteWhen=04,16",
+        "listenPort=70000",
+        "listenPort=99999999999",
+        "osPageCacheBusyTimeOutMills=-1",
+        "defaultTopicQueueNums=0",
+        "flushDelayOffsetInterval=9223372036854775807",
+        "transactionTimeOut=1.5",
+        "autoCreateTopicEnable=1",
+        "transientStorePoolEnable=yes",
+    ],
+)
+def test_an_impossible_value_is_refused(setting: str, tmp_path: Path) -> None:
+    name, _, value = setting.partition("=")
+    refused(tmp_path, {name: value})
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "replyThreadPoolQueueCapacity",
+        "waitTimeMillsInAckQueue",
+        "serverSocketSndBufSize",
+        "accessMessageInMemoryHotRatio",
+        "minInSyncReplicas",
+        "haMasterAddress",
+    ],
+)
+def test_a_setting_of_brokers_is_no_misspelling(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    known.settings_from({name: "1"})
+    assert "is not known" not in caplog.text
+    with pytest.raises(UsageError, match=f"{name} is"):
+        known.settings_from({name[:-2] + name[-1]: "1"})

@@ -14,17 +14,10 @@ from rmqtool.messagestore import warm_up
 from rmqtool.messagestore.messages import PutStatus
 from tests.disks import replace
 from tests.helpers import rmq
-from tests.messagestore.helpers import RELEASES, SMALL, bodies, open_small
+from tests.messagestore.helpers import POOLED, RELEASES, SMALL, bodies, open_small
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-POOLED: dict[str, Any] = {
-    "transientStorePoolEnable": True,
-    "commitIntervalCommitLog": 3_600_000,
-    "flushIntervalCommitLog": 3_600_000,
-}
-"""a pool that commits nothing by itself"""
 
 
 def message(number: int) -> Message:

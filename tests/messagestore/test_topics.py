@@ -79,3 +79,13 @@ def test_what_brokers_pass_over_among_topics_is_left(tmp_path: Path) -> None:
         store.put(Message("T", b"1", queue_id=0))
     (root / "consumequeue/.DS_Store").write_text("x")
     assert rmq("store", "put", root, "T", "--body", "2").exit_code == ExitCode.OK
+
+
+def test_what_a_put_of_a_table_left_when_it_was_cut_off_goes(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.topics.set("One")
+        (root / "config" / ".topics.json.tmp").write_text("{half")
+        store.topics.set("Two")
+    there = sorted(one.name for one in (root / "config").iterdir())
+    assert there == ["consumerOffset.json", "topics.json", "topics.json.bak"]
