@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import rmq
 from tests.interop.conftest import require
 from tests.interop.javastore import JavaError, JavaStore
-from tests.recovery.test_consequences import STATE_LINKS, linked
+from tests.recovery.stores import STATE_LINKS, linked
 from tests.repair.test_ways_out import (
     FOREIGN,
     QUEUES,

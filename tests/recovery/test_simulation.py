@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,31 +15,12 @@ from rmqtool.recovery.simulation import simulate
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
+from tests.recovery.stores import SEGMENT, filled, start, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rmqtool.recovery.outcome import Outcome
-
-SEGMENT = 4096
-
-
-def write(root: Path, log: HandmadeLog) -> Path:
-    log.write(root / "commitlog")
-    (root / "consumequeue").mkdir()
-    return root
-
-
-def start(root: Path, release: str = "5.3.3", lock: LockState | None = None, **settings: Any) -> Outcome:
-    given = {"mappedFileSizeCommitLog": SEGMENT, "mappedFileSizeConsumeQueue": 400, **settings}
-    return simulate(Store.open(root, config=config_of(given)), release, lock=lock)
-
-
-def filled(count: int = 30, **more: Any) -> HandmadeLog:
-    log = HandmadeLog(segment_size=SEGMENT)
-    for number in range(count):
-        log.put("T", b"x" * 200, {"TAGS": "a"}, queue_id=number % 2, **more)
-    return log
 
 
 def queues(outcome: Outcome) -> dict[tuple[str, int], tuple[int, int]]:
