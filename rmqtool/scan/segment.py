@@ -17,6 +17,7 @@ from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailConte
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, CrcState, Field, Status, Stop
 from rmqtool.scan.moving import TornTailRetry
 from rmqtool.scan.readable import Readable
+from rmqtool.scan.recent_times import BELIEVED, Earlier, RecentTimes
 from rmqtool.scan.sound import MOST_BYTES, Passed, Run
 from rmqtool.scan.under_filler import under_filler
 from rmqtool.scan.windows import Windows
@@ -40,8 +41,8 @@ STEP = 4 << 20
 _LEADING_ZEROS = 3
 """with so many zero bytes of its total size a record may begin"""
 
-_BELIEVED = 64
-"""last records of a run, the newest whole ones of which tell how old what follows may be"""
+_FOLLOWS = frozenset({Stop.ROWS_FULL, Stop.END, Stop.BLANK})
+"""what stands behind a record whose size is right"""
 
 _LEAST_LEFT = 8
 """part of a window that must be left of one for records by their sums behind what has something to tell"""
@@ -110,11 +111,7 @@ class SegmentScan:
         self._base = base
         self._checks = int(checks)
         self._active = active
-        self._timestamp = previous_timestamp
-        self._front: list[tuple[bool, Times]] = []
-        """of the last records: whether they lie where they say, and times"""
-        if previous_timestamp is not None:
-            self._front.append((True, Times(previous_timestamp, None)))
+        self._recent = RecentTimes(previous_timestamp)
         self._unseen = 0, start
         self._times_behind: deque[tuple[int, bool, Times]] = deque()
         """position, whether it lies where it says, and times of records behind the gap met last"""
@@ -171,6 +168,7 @@ class SegmentScan:
                 self._remember(records)
                 yield records
             if gap is not None:
+                self._recent.end_run()
                 yield gap
             if stop is Stop.ROWS_FULL or gap is not None:
                 continue
@@ -198,8 +196,8 @@ class SegmentScan:
         """Records that `sums` takes from `position` on; where they end."""
         need = self._ahead // _LEAST_LEFT
         while sums is not None and (found := self._sound(sums, position, need)) is not None:
-            position, self._timestamp, self._shift = found.end, found.last_time, 0
-            self._front, self._unseen = [], (found.start, found.end)
+            position, self._shift, self._unseen = found.end, 0, (found.start, found.end)
+            self._recent.restart(found.last_time, [])
             yield found
             need = self._ahead if sums.cut else 0
         return position
@@ -228,8 +226,10 @@ class SegmentScan:
         if int(last[Field.STORED_PHYSICAL_OFFSET]) - self._base == start or stop in (Stop.END, Stop.BLANK):
             return records, end, None
         front = Records(records.rows[:-1], records.window, records.origin) if len(records.rows) > 1 else None
-        if stop is Stop.ROWS_FULL:  # what follows is not known yet
-            return (records, end, None) if front is None else (front, start, None)
+        if stop is Stop.ROWS_FULL and front is not None:  # what follows is not known yet
+            return front, start, None
+        if stop is Stop.ROWS_FULL and self._walk(end, self._probe)[2] in _FOLLOWS:
+            return records, end, None
         size = int(last[Field.STORE_SIZE])
         place, kind = self._find(start + 1, 0, any_offset=False, limit=end)
         if place is None or kind is Stop.BLANK or not start < place < end:
@@ -273,23 +273,16 @@ class SegmentScan:
             return records, at, Stop(stop), expected, found
 
     def _remember(self, records: Records) -> None:
-        rows = records.rows[-_BELIEVED:]
-        # one damaged record does not tell how old the others may be
-        own = self._own(rows) & (rows[:, Field.CRC_STATE] != CrcState.BAD)
-        last = records.rows[-1]
-        if not own.any() and (self._timestamp is None or len(rows) > 1):  # a segment of another place
-            own[:] = True
-        if own.any():
-            believed = rows[own][-FRONT:]
-            self._front = [*self._front, *zip(self._own(believed).tolist(), _times(believed), strict=True)]
-            self._front = self._front[-FRONT:]
-            self._timestamp = self._front[-1][1].store
+        rows, last = records.rows[-BELIEVED:], records.rows[-1]
+        sound = (rows[:, Field.CRC_STATE] != CrcState.BAD).tolist()
+        self._recent.add(map(Earlier, self._own(rows).tolist(), sound, _times(rows)))
         stored = int(last[Field.STORED_PHYSICAL_OFFSET])
         # no copied or renamed file gives a negative offset, and the distance would leave int64
         self._shift = stored - self._base - int(last[Field.POSITION]) if stored >= 0 else 0
 
     def _behind(self, position: int, stop: Stop, expected: int, found: int) -> tuple[Event, int]:
         """What begins at `position`, where no record is, and where to read on."""
+        self._recent.end_run()
         nonzero = self.first_nonzero(position)
         rest = self._size - position
         if nonzero == self._size:
@@ -323,6 +316,7 @@ class SegmentScan:
 
     def _live_behind(self, blank: int, stop: Stop) -> tuple[int | None, int]:
         """Where what makes a filler a gap ends, for who asked for that, and how long it should be."""
+        self._recent.end_run()
         whole = self._size - blank
         if not (self._past_blanks or self._false_blanks):
             return None, whole
@@ -345,7 +339,7 @@ class SegmentScan:
             found = under_filler(read, self._size - blank, self._base + blank)
             if not self._windows.had_fault():
                 break
-        if found is None or (self._timestamp is not None and found[1] < self._timestamp):
+        if found is None or (self._recent.newest is not None and found[1] < self._recent.newest):
             return None
         return found[0]
 
@@ -460,7 +454,7 @@ class SegmentScan:
         """Is what begins at `place` older than what ends at `position`? A filler is, behind zeros."""
         if kind is Stop.BLANK:
             return stop is Stop.ZERO
-        if self._timestamp is None:
+        if self._recent.newest is None:
             return False
         front = self._front_times()
         if self._own(self._scratch)[0]:
@@ -490,19 +484,21 @@ class SegmentScan:
         return [times for _, own, times in islice(ahead, BEHIND) if own] or _times(self._scratch)
 
     def _front_times(self) -> list[tuple[bool, Times]]:
-        """`_front`; those in front of where the scan began, or passed by their sums, are read."""
+        """`RecentTimes.front`; those in front of where the scan began, or passed by their sums, are read."""
         start, end = self._unseen
-        if len(self._front) < FRONT and start < end:
+        front = self._recent.front
+        if len(front) < FRONT and start < end:
             back = LOOK_BACK
             found = self._last_times(max(start, end - back), end)
             while len(found) < FRONT and back < end - start:  # large records
                 back *= _LOOK_FURTHER
                 found = self._last_times(max(start, end - back), end)
-            self._front, self._unseen = [*found, *self._front][-FRONT:], (0, 0)
-        return self._front
+            front, self._unseen = [*found, *front][-FRONT:], (0, 0)
+            self._recent.restart(self._recent.newest, front)
+        return front
 
     def _last_times(self, start: int, end: int) -> list[tuple[bool, Times]]:
-        """Of the last records at their own places that begin in [start, end), as `_front` has them."""
+        """Of the last records at their own places that begin in [start, end), as `RecentTimes` has them."""
         found: list[tuple[bool, Times]] = []
         for run in self._frames(start, BATCH_ROWS, until=end):
             rows = run.rows[run.rows[:, Field.POSITION] < end]
