@@ -192,7 +192,9 @@ class _Chains:
             rows = index[parted]
             self._cut[rows] = np.maximum(self._cut[rows], (slots["count"] - linked)[parted])
             behind = last > np.where(right, self._lasts[index], -1)
-            gone = np.flatnonzero((last >= self._files.begin) & (last < end) & behind)
+            # what is put next leads to where such a slot did, so that a chain may go round (`#doEnqueue`)
+            ahead = (last < end) | ~right
+            gone = np.flatnonzero((last >= self._files.begin) & ahead & behind)
             known = linked + np.where(right, self._cut[index], 0)
             self._lose(last[gone] - last[gone] % size, (slots["count"] - known)[gone])
         return started

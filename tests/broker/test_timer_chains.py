@@ -188,12 +188,18 @@ def zeros(model: Model) -> None:
     model.entries[2 * TIMER_UNIT_SIZE] = NOTHING
 
 
+def a_wheel_ahead(model: Model) -> None:
+    """It was copied behind the log. A broker puts the timer there once more, which then leads to itself."""
+    model.wheel[60] = model.end, model.end, 1
+
+
 HARM: dict[str, tuple[Callable[[Model], object], dict[str, int]]] = {
     "nothing": (lambda model: None, {}),
     "no wheel": (lambda model: setattr(model, "no_wheel", True), {"timerwheel": 5}),
     "a slot less": (a_slot_less, {"timerwheel": 2}),
     "an older head": (an_older_head, {"timerwheel": 3}),
     "zeros": (zeros, {f"timerlog/{0:020d}": 2}),
+    "a wheel ahead": (a_wheel_ahead, {f"timerlog/{4 * SIZE:020d}": 1}),
     "a file": (lambda model: model.gone.add(0), {f"timerlog/{0:020d}": 4}),
 }
 

@@ -90,23 +90,29 @@ def test_nothing_of_the_timer_log_came_along(golden: Callable[[str], Golden], tm
 
 
 @pytest.mark.parametrize(
-    ("base", "code", "count"),
-    [(0, None, 0), (520, None, 0), (2080, "DR-TIMERS-LOST", 4), (2600, "DR-TIMERS-AGAIN", 7)],
+    ("base", "wanted"),
+    [
+        (0, []),
+        (520, []),
+        (2080, [("DR-TIMERS-LOST", 4)]),
+        (2600, [("DR-TIMERS-LOST", 1), ("DR-TIMERS-AGAIN", 7)]),
+    ],
 )
 def test_a_file_of_the_timer_log_is_missing(
-    base: int, code: str | None, count: int, golden: Callable[[str], Golden], tmp_path: Path
+    base: int, wanted: list[tuple[str, int]], golden: Callable[[str], Golden], tmp_path: Path
 ) -> None:
-    """Ten timers wait from 2340 to 2860 when the broker stops; those of the first files are delivered."""
+    """Ten timers wait from 2340 to 2860 when the broker stops; those of the first files are delivered.
+
+    The wheel leads to 2912, too, where a broker of 5.3.3 puts a timer that leads to itself, and goes round.
+    """
     root = tmp_path / "store"
     timer_store(golden, root)
     (root / f"timerlog/{base:020d}").unlink()
     found = simulate(Store.open(root), "5.3.3")
     harm = [one for one in found.consequences if one.code.startswith("DR-TIMERS")]
     named = (f"timerlog/{base:020d}",)
-    assert [(one.code, one.facts["count"], one.paths) for one in harm] == (
-        [(code, count, named)] if code else []
-    )
-    assert found.verdict is (Verdict.UNSAFE if code else Verdict.SAFE)
+    assert [(one.code, one.facts["count"], one.paths) for one in harm] == [(*one, named) for one in wanted]
+    assert found.verdict is (Verdict.UNSAFE if wanted else Verdict.SAFE)
 
 
 @shows("DR-TIMERS-LOST")
