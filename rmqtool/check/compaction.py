@@ -13,7 +13,7 @@ from rmqtool.broker.compaction import compaction_units
 from rmqtool.check.findings import finding
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.events import Gap, Records
-from rmqtool.scan.fields import Field
+from rmqtool.scan.fields import TORN, CrcState, Field
 from rmqtool.scan.opened import scanned
 from rmqtool.store.kinds import FileKind
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
 
 _PLACE = [Field.POSITION, Field.STORE_SIZE, Field.QUEUE_OFFSET]
+_WRONG = {"bad-crc": 1, "torn": 2, "of another queue": 4}
+"""what a record may be while its unit leads to it, as bits"""
 
 
 def compaction_files(store: Store, *kinds: FileKind) -> list[StoreFile]:
@@ -72,6 +74,12 @@ def _file(file: StoreFile, queue: StoreFile, options: ReadOptions, unclean: bool
     units = compaction_units(queue)
     records, gaps = _read(file, base, options)
     facts: dict[str, Any] = {"topic": file.topic, "queue_id": file.queue_id}
+    place: dict[str, Any]
+    for part, flags in _WRONG.items():
+        rows = records[records[:, -1] & flags != 0]
+        if len(rows):
+            place = dict(zip(("position", "length", "queue_offset"), rows[0].tolist(), strict=False))
+            yield finding("CMP-RECORD", path=file.display_path, **place, **facts, part=part, found=len(rows))
     at = units["physical_offset"].astype(np.int64) - base
     index = np.minimum(np.searchsorted(records[:, 0], at), len(records) - 1)
     right = np.zeros(len(units), bool)
@@ -81,7 +89,7 @@ def _file(file: StoreFile, queue: StoreFile, options: ReadOptions, unclean: bool
     number = _gap_of(at, gaps)
     number[right] = -1
     for gap, count in zip(gaps, np.bincount(number + 1, minlength=len(gaps) + 1)[1:].tolist(), strict=True):
-        place: dict[str, Any] = {"position": gap.position, "length": gap.length}
+        place = {"position": gap.position, "length": gap.length}
         place |= {"part": gap.reason.name.lower(), "found": count}
         yield finding("CMP-GAP", path=file.display_path, **place, **facts)
     wrong = units[~right & (number < 0)]
@@ -109,15 +117,27 @@ def _gap_of(at: npt.NDArray[np.int64], gaps: list[Gap]) -> npt.NDArray[np.int64]
 
 
 def _read(file: StoreFile, base: int, options: ReadOptions) -> tuple[Rows, list[Gap]]:
-    """Position, size and queue offset of every record, and what lies between them that is none.
+    """Position, size, queue offset and `_WRONG` of every record, and what lies between them that is none.
 
     Compaction leaves its last file as it is, so that any may end in zeros: what is missing there units tell.
     """
-    rows, gaps = [np.zeros((0, len(_PLACE)), np.int64)], []
+    rows, gaps = [np.zeros((0, len(_PLACE) + 1), np.int64)], []
     with scanned(file, base, options, active=True) as (_, scan):
         for event in scan:
             if isinstance(event, Records):
-                rows.append(event.rows[:, _PLACE])
+                rows.append(np.column_stack((event.rows[:, _PLACE], _wrong(event, file))))
             elif isinstance(event, Gap):
                 gaps.append(event)
     return np.concatenate(rows), gaps
+
+
+def _wrong(run: Records, file: StoreFile) -> npt.NDArray[np.int64]:
+    rows, topic = run.rows, np.frombuffer((file.topic or "").encode("utf-8", "surrogateescape"), np.uint8)
+    bad = rows[:, Field.CRC_STATE] == CrcState.BAD
+    torn = ~bad & (rows[:, Field.ISSUES] & int(TORN) != 0)
+    other = (rows[:, Field.QUEUE_ID] != file.queue_id) | (rows[:, Field.TOPIC_LENGTH] != len(topic))
+    named = np.flatnonzero(~other)
+    places = rows[named, Field.TOPIC_POSITION] - run.origin
+    other[named] = (run.window[places[:, None] + np.arange(len(topic))] != topic).any(axis=1)
+    found: npt.NDArray[np.int64] = bad * 1 + torn * 2 + (other & ~bad & ~torn) * 4
+    return found

@@ -52,6 +52,12 @@ def shorter(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:4000])
 
 
+def put(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
 CASES: dict[str, tuple[Callable[[Path], None], list[str], Verdict, str | None]] = {
     "sound": (lambda _: None, [], Verdict.SAFE, None),
     "no queue file": (
@@ -75,6 +81,18 @@ CASES: dict[str, tuple[Callable[[Path], None], list[str], Verdict, str | None]] 
     ),
     "hole": (
         lambda root: zeroed(root / LOG / FIRST, 300, 2000), ["CMP-GAP"], Verdict.DAMAGED,
+        "DR-COMPACTION-DAMAGED",
+    ),
+    "body": (
+        lambda root: put(root / LOG / FIRST, 89, b"\xff"), ["CMP-RECORD"], Verdict.DAMAGED,
+        "DR-COMPACTION-DAMAGED",
+    ),
+    "topic": (
+        lambda root: put(root / LOG / FIRST, 88 + 24 + 1, bytes(4)), ["CMP-RECORD"], Verdict.DAMAGED,
+        "DR-COMPACTION-DAMAGED",
+    ),
+    "another queue": (
+        lambda root: put(root / LOG / FIRST, 12, b"\0\0\0\x05"), ["CMP-RECORD"], Verdict.DAMAGED,
         "DR-COMPACTION-DAMAGED",
     ),
     "end": (

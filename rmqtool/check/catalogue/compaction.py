@@ -22,6 +22,13 @@ ENTRIES = (
         f"what has expired in the commit log lies here only: bring both files back from a backup; {_OFF}",
     ),
     Code(
+        "CMP-RECORD",
+        Severity.ERROR,
+        "{found} {found:record|records} of the compaction log of {topic}/{queue_id} {found:is|are} damaged "
+        "({part}), from queue offset {queue_offset} on: a broker does not notice",
+        f"what has expired in the commit log lies here only: bring both files back from a backup; {_OFF}",
+    ),
+    Code(
         "CMP-UNIT",
         Severity.ERROR,
         "{found} {found:unit|units} of the queue of {topic}/{queue_id} {found:leads|lead} to no whole record "
