@@ -50,6 +50,9 @@ class Traits:
     """what 5.0 added to configuration tables is read, so that a wrong value there refuses them, too (seen)"""
     skips_directories: bool = False
     """a directory among mapped files is passed over, not refused (`MappedFileQueue#doLoad`)"""
+    pop_database: bool = False
+    """what was popped and not acknowledged may lie in `kvStore/`, without which there is no start then
+    (`PopConsumerService#start`; with `popConsumerKVServiceInit`)"""
     deletes_empty_last_file: bool = False
     """a last file of length 0 is deleted, not refused (`MappedFileQueue#doLoad`)"""
     typed_queues: bool = False
@@ -151,6 +154,7 @@ def _table() -> tuple[Traits, ...]:
         normal_start=NormalStart.QUEUES,
         record_must_fit=True,
         property_crc_zero=True,
+        pop_database=True,
     )
     return v490, v492, v493, v494, v500, v510, v511, v513, v520, v530, v532
 

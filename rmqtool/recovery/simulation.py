@@ -40,7 +40,7 @@ from rmqtool.store.coverage import unopened_entries
 from rmqtool.store.files import NotCopiedError
 from rmqtool.store.kinds import COMPACTION_KINDS
 from rmqtool.store.live import lock_of
-from rmqtool.store.rocksdb import databases_of_tables
+from rmqtool.store.rocksdb import POP_DATABASE, databases_of_tables, has_pop_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -371,6 +371,7 @@ class StartSimulation:
             "controller": self.settings.controller,
             "consumequeue (RocksDB)": self.settings.rocksdb_queues,
             "compaction": self._compaction_unread,
+            f"{POP_DATABASE} (RocksDB)": has_pop_database(self.store) and self.traits.pop_database,
         }
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)

@@ -46,7 +46,7 @@ _ROCKSDB = {
     "config/subscriptionGroups": "5.1.4",
     "config/consumerOffsets": "5.1.4",
     "config/rdb": "5.3.2",
-    "kvStore": FIRST_5,
+    "kvStore": "5.3.2",
 }
 _NEW_TOPICS = ("rmq_sys_wheel_timer", "rmq_sys_REVIVE_LOG_", "rmq_sys_SYNC_BROKER_MEMBER_")
 _VERSIONED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")

@@ -1,7 +1,8 @@
 """What of a store lies in RocksDB, which is not decoded: queues and tables, and when a broker reads them.
 
 Consume queues since 5.2 (`RocksDBMessageStore`), tables of `config/` since 5.1.4
-(`RocksDBConfigManager`), all of them in one database since 5.3.2 (`ConfigManagerV2`).
+(`RocksDBConfigManager`), all of them in one database since 5.3.2 (`ConfigManagerV2`). Since then also what was
+popped (`PopConsumerRocksdbStore`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ DATABASE = "consumequeue/CURRENT"
 """without it RocksDB makes a new database"""
 IDENTITY = "consumequeue/IDENTITY"
 """the name of a database; stays where `recover` moved one out"""
+POP_DATABASE = "kvStore"
 _TABLES = {
     "topics.json": "topics",
     "subscriptionGroup.json": "subscriptionGroups",
@@ -42,6 +44,11 @@ def databases_of_tables(store: Store) -> list[str]:
     """Directories of `config/` with a database, in order."""
     found = {"/".join(file.path.split("/")[:2]) for file in store.of_kind(FileKind.ROCKSDB)}
     return sorted(one for one in found if one.startswith("config/"))
+
+
+def has_pop_database(store: Store) -> bool:
+    """Whether a broker has kept there what was popped, and not in a topic."""
+    return any(file.path.startswith(f"{POP_DATABASE}/") for file in store.of_kind(FileKind.ROCKSDB))
 
 
 def database_of_table(store: Store, name: str) -> str | None:

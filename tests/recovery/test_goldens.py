@@ -75,8 +75,9 @@ def test_bounds_stay_and_a_start_is_safe(
     outcome = of(opened)
     assert outcome.starts
     # batch queues, and no topic table: the real store does not load it without one
-    # tables in RocksDB are not looked at
-    assert outcome.safe_to_start is (None if name == "b533-rocksdb-v2" else name != "v533-batchcq")
+    # tables in RocksDB are not looked at, nor what was popped
+    unread = ("b533-rocksdb-v2", "b533-pop-kv")
+    assert outcome.safe_to_start is (None if name in unread else name != "v533-batchcq")
     wanted = bounds(opened)
     if opened.kind == "api":
         assert outcome.max_physical_offset == opened.expected["maxPhyOffset"]
@@ -106,6 +107,13 @@ def test_topics_in_rocksdb_are_not_missing(golden: Callable[[str], Golden]) -> N
         for release, outcome in found.items()
     }
     assert unknown == {"4.9.8": True, "5.3.3": False}
+
+
+def test_what_was_popped_may_lie_in_rocksdb(golden: Callable[[str], Golden]) -> None:
+    """With its `CURRENT` spoiled a broker of 5.3.3 ends: PopConsumerStore init error."""
+    store = Store.open(golden("b533-pop-kv").path)
+    assert simulate(store, "5.3.3").not_looked_at == ("kvStore (RocksDB)",)
+    assert simulate(store, "5.3.1").not_looked_at == ()
 
 
 @pytest.mark.share
