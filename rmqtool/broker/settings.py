@@ -73,6 +73,8 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
     if rocksdb and not known.is_set("store_type"):
         assumed["storeType"] = ROCKSDB_STORE_TYPE
     controller = str(extra.get("enableControllerMode", "")).strip().lower() == "true"
+    if "enableControllerMode" not in extra and store.of_kind(*_OF_CONTROLLER):
+        controller = assumed["enableControllerMode"] = True
     extension = known.enable_consume_queue_ext
     if not known.is_set("enable_consume_queue_ext") and store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         extension = assumed["enableConsumeQueueExt"] = True
@@ -133,6 +135,8 @@ def _size_of(kind: FileKind, name: str, store: Store, known: StoreConfig) -> int
     return found.value
 
 
+_OF_CONTROLLER = FileKind.EPOCH, FileKind.BROKER_IDENTITY
+"""no other broker makes them (`AutoSwitchHAService`, `ReplicasManager`)"""
 _SIZES = (
     (FileKind.COMMITLOG, "mapped_file_size_commit_log", "mappedFileSizeCommitLog"),
     (FileKind.CONSUMEQUEUE, "consume_queue_file_size", "mappedFileSizeConsumeQueue"),

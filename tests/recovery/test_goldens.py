@@ -109,6 +109,12 @@ def test_topics_in_rocksdb_are_not_missing(golden: Callable[[str], Golden]) -> N
     assert unknown == {"4.9.8": True, "5.3.3": False}
 
 
+def test_controller_mode_is_known_without_a_configuration(golden: Callable[[str], Golden]) -> None:
+    outcome = simulate(Store.open(golden("b533-controller").path), "5.3.3")
+    assert outcome.not_looked_at == ("controller",)
+    assert outcome.safe_to_start is None
+
+
 def test_what_was_popped_may_lie_in_rocksdb(golden: Callable[[str], Golden]) -> None:
     """With its `CURRENT` spoiled a broker of 5.3.3 ends: PopConsumerStore init error."""
     store = Store.open(golden("b533-pop-kv").path)
