@@ -23,6 +23,8 @@ _NAMED = {
     FileKind.COMPACTION_CQ: "compaction queues",
     FileKind.DLEDGER_INDEX: "DLedger index",
     FileKind.TRANSACTION_STATE: "transaction state",
+    FileKind.EPOCH: "epoch file",
+    FileKind.BROKER_IDENTITY: "broker identity",
     FileKind.ROCKSDB: "RocksDB",
 }
 

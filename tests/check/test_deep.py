@@ -122,6 +122,7 @@ _DLEDGER, _ROCKSDB, _TIMER = {"DLedger index"}, {"RocksDB"}, {"timer log"}
 UNDECODED: dict[str, set[str]] = {
     "b497-dledger": _DLEDGER,
     "b533-dledger": _DLEDGER,
+    "b533-controller": {"epoch file", "broker identity"},
     "b533-full": {"timer wheel"},
     "b533-pop": _TIMER,
     "b533-pop-kv": {"timer wheel", "RocksDB"},
