@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.index import FIRST_ITEM
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.chain_mates import MOST, misplaced, record_hashes
 from rmqtool.query.displaced import displaced_at
@@ -22,6 +23,7 @@ from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import LOOKED_AT, where_items_lead, without_key
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.segment_times import CLOCK_SLACK
 from rmqtool.query.topics import known_topics, names_all_topics
 from rmqtool.scan.log_end import log_span
 from rmqtool.scan.picked import Damaged, Missing, pick
@@ -241,8 +243,9 @@ def _note_lost(
 
 
 def outside(window: tuple[int | None, int | None], view: IndexFileView) -> bool:
-    """Whether no record of an index file lies in the window of store time."""
-    return _outside(window, view.first_timestamp, view.last_timestamp, 0)
+    """Whether no record of an index file lies in the window of store time, by those at its ends."""
+    first, last = sorted((view.first_timestamp, view.last_timestamp))
+    return _outside(window, first, last, CLOCK_SLACK)
 
 
 def _items(
@@ -269,8 +272,11 @@ def _items(
 
 
 def _too_far(item: IndexItem, window: tuple[int | None, int | None]) -> bool:
-    """Whether the time of an item lies outside of the window; a negative difference tells nothing."""
-    if item.time_diff <= 0:
+    """Whether the time of an item lies outside of the window; a negative difference tells nothing.
+
+    Nor does the first one's, which counts from the end of the file before (`IndexFile#putKey`).
+    """
+    if item.time_diff <= 0 or item.number == FIRST_ITEM:
         return False
     time = item.begin_timestamp + item.time_diff * 1000
     return _outside(window, time, time, _SLACK_MILLIS)

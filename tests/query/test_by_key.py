@@ -8,7 +8,8 @@ from itertools import product
 
 import pytest
 
-from fixtures.builder import HandmadeLog
+from fixtures.builder import FIRST_TIME, HandmadeLog
+from fixtures.stores import HandmadeStore
 from formats.index import Header, Item, key_hash, slot_of
 from formats.primitives import offset_of, sizeof
 from rmqtool import Message
@@ -399,3 +400,26 @@ def test_a_segment_that_begins_after_the_log_was_listed_is_not_a_lost_end(tmp_pa
         path.unlink()
     lost = find(store, ["k3"], "T", source=source).not_covered
     assert [row["error"].endswith("the end of the log is lost") for row in lost] == [True]
+
+
+HOUR, YEAR = 3_600_000, 365 * 86_400_000
+CLOCKS = {
+    "idle": lambda number: FIRST_TIME + number * HOUR,
+    "set back": lambda number: FIRST_TIME + number * 1000 - YEAR * (number >= 30),
+    "stepped back": lambda number: FIRST_TIME + number * 1000 - 30_000 * (number % 20 == 0),
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_window_holds_what_was_stored_in_it_whatever_the_clock_did(tmp_path, clock):
+    """The first item of an index file counts its time from the end of the one before; clocks are set back."""
+    made = HandmadeStore()
+    times = [CLOCKS[clock](number) for number in range(60)]
+    for number, time in enumerate(times):
+        made.put("Orders", b"body", keys=f"k{number}", store_timestamp=time)
+    made.write(tmp_path)
+    store = Store.open(tmp_path)
+    for number, time in enumerate(times):
+        for key in (f"k{number}", f"0A000001{number:024X}"):
+            found = find(store, [key], "Orders", window=(time - 300, time + 300))
+            assert [*found.matches] == [made.stored[number].offset], key
