@@ -1,8 +1,8 @@
 """What of a store lies in RocksDB, which is not decoded: queues and tables, and when a broker reads them.
 
 Consume queues since 5.2 (`RocksDBMessageStore`), tables of `config/` since 5.1.4
-(`RocksDBConfigManager`), all of them in one database since 5.3.2 (`ConfigManagerV2`). Since then also what was
-popped (`PopConsumerRocksdbStore`).
+(`RocksDBConfigManager`), all of them in one database since 5.3.2 (`ConfigManagerV2`). Since then also
+what was popped (`PopConsumerRocksdbStore`).
 """
 
 from __future__ import annotations
