@@ -14,6 +14,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.store.kinds import QUEUE_KINDS
 from rmqtool.store.rocksdb import DATABASE, IDENTITY, reads_rocksdb_queues
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def wants_files(store: Store, *, moved: bool) -> bool:
         return True
     if store.config is not None and store.config.is_set("store_type"):
         return False
-    return moved or store.file(DATABASE) is None
+    beside = any(file.size for file in store.of_kind(*QUEUE_KINDS))
+    return moved or beside or store.file(DATABASE) is None
 
 
 def rocksdb_edits(store: Store) -> Iterator[Edit]:
