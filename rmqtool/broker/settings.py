@@ -9,6 +9,7 @@ from formats.errors import FormatError
 from formats.java import java_parse_int
 from formats.tags_code import parse_delay_levels
 from rmqtool.errors import UsageError
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.kinds import ROCKSDB_STORE_TYPE, FileKind
 from rmqtool.store.rocksdb import reads_rocksdb_queues
 
@@ -78,6 +79,12 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
     extension = known.enable_consume_queue_ext
     if not known.is_set("enable_consume_queue_ext") and store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         extension = assumed["enableConsumeQueueExt"] = True
+    light = {}
+    lights = any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
+    for name, option in _OF_LIGHT_QUEUES:
+        light[name] = getattr(known, name)
+        if not known.is_set(name) and lights:
+            light[name] = assumed[option] = True
     return StartSettings(
         commit_log_size=sizes[FileKind.COMMITLOG],
         consume_queue_size=sizes[FileKind.CONSUMEQUEUE],
@@ -89,8 +96,8 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         index_safe=known.message_index_safe,
         recheck_reput=known.recheck_reput_offset_from_cq,
         sync_flush=known.flush_disk_type == "SYNC_FLUSH",
-        multi_dispatch=known.enable_multi_dispatch,
-        lmq=known.enable_lmq,
+        multi_dispatch=light["enable_multi_dispatch"],
+        lmq=light["enable_lmq"],
         master=_is_master(known, extra, controller=controller),
         controller=controller,
         dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
@@ -135,6 +142,7 @@ def _size_of(kind: FileKind, name: str, store: Store, known: StoreConfig) -> int
     return found.value
 
 
+_OF_LIGHT_QUEUES = ("enable_multi_dispatch", "enableMultiDispatch"), ("enable_lmq", "enableLmq")
 _OF_CONTROLLER = FileKind.EPOCH, FileKind.BROKER_IDENTITY
 """no other broker makes them (`AutoSwitchHAService`, `ReplicasManager`)"""
 _SIZES = (

@@ -12,6 +12,8 @@ import pytest
 
 from fixtures import golden_names
 from fixtures.timers import timers_moved
+from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
 from rmqtool.store.config import load_broker_conf
 from rmqtool.store.layout import Store
@@ -113,6 +115,15 @@ def test_controller_mode_is_known_without_a_configuration(golden: Callable[[str]
     outcome = simulate(Store.open(golden("b533-controller").path), "5.3.3")
     assert outcome.not_looked_at == ("controller",)
     assert outcome.safe_to_start is None
+
+
+def test_light_queues_tell_of_their_settings(golden: Callable[[str], Golden]) -> None:
+    """4.9.8 feeds queues of any name from a list; 5.3.3 wrote entries of one at other places than stated."""
+    for name, verdict in (("v498-lmq", Verdict.SAFE), ("v533-lmq", Verdict.DAMAGED)):
+        found = golden(name)
+        given = Store.open(found.path, config=load_broker_conf(found.config_path))
+        for store in (Store.open(found.path), given):
+            assert simulate(store, found.release, look_back=LookBack()).verdict is verdict, name
 
 
 def test_what_was_popped_may_lie_in_rocksdb(golden: Callable[[str], Golden]) -> None:
