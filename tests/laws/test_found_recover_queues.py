@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import strict
+from fixtures import open_golden, strict
 from fixtures.compound import make
 from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
@@ -388,6 +388,20 @@ def test_blank_entries_are_held_against_all_records(
     assert done.exit_code == 1
     checked = json.loads(done.stdout)["summary"]["checked"]
     assert [one for one in checked["problems"] if "DR-NOT-REBUILT" in one], checked
+
+
+def test_entries_of_a_copied_queue_do_not_keep_a_broken_list_of_further_queues(tmp_path: Path) -> None:
+    """671321: the copy goes, and so its entry that led to the record, which was taken for an intact one."""
+    golden = open_golden("v533-lmq", tmp_path)
+    shutil.copytree(golden.path / "consumequeue/TopicLmq/0", golden.path / "consumequeue/TopicLmq/10")
+    file = golden.path / f"commitlog/{0:020d}"
+    data = file.read_bytes()
+    at = data.index(b"INNER_MULTI_DISPATCH", 1650)
+    file.write_bytes(data[: at + 11] + b"[" + data[at + 12 :])
+    conf = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[1650].properties["INNER_MULTI_DISPATCH"] == "%LMQ%alpha,%LMQ%beta"
 
 
 def test_a_broken_list_of_further_queues_is_made_again_from_their_entries(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues
 from rmqtool.repair.prove.places import LogPlaces
 from rmqtool.repair.prove.records import Record, record_at
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.kinds import FileKind
 
@@ -71,11 +72,19 @@ class Evidence:
                 yield one
 
     def _keeps_entries(self, one: Record, units: Sequence[Slot]) -> bool:
-        """It has other lists of further queues now, and every entry that it had leads to it still."""
+        """It has other lists of further queues now, and every entry that it had leads to it still.
+
+        But for those of a copied queue directory, which is gone.
+        """
+        left = [
+            unit
+            for unit in units
+            if unit[0].startswith(LMQ_PREFIX) or self._queues.get(unit[:2], ([], []))[1]
+        ]
         return (
-            any(unit != _slot(one) for unit in units)
+            any(unit != _slot(one) for unit in left)
             and record_at(self.result, one.physical_offset, self.kernels, self.access) == one
-            and all(self._unit(unit) == one.physical_offset for unit in units)
+            and all(self._unit(unit) == one.physical_offset for unit in left)
         )
 
     def _contradicted(self, one: Record) -> bool:
