@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.repair.places import further_roots
 from rmqtool.repair.plan import Action
 from rmqtool.store.geometry import Source
 from rmqtool.store.kinds import FileKind
@@ -29,8 +30,8 @@ def assumed_sizes(store: Store, edits: Iterable[Edit]) -> Iterator[str]:
     if store.config is not None:
         return
     edits = list(edits)
-    segments = store.sizes[FileKind.COMMITLOG]
-    if segments.source is Source.AMBIGUOUS and any(_of_log(one) for one in edits):
+    segments, log = store.sizes[FileKind.COMMITLOG], {"commitlog", *further_roots(store)}
+    if segments.source is Source.AMBIGUOUS and any(_of_log(one, log) for one in edits):
         yield (
             f"segments get {segments.value:,} bytes, a guess, as their files were cut short or do not agree: "
             "with another mappedFileSizeCommitLog a broker refuses to start; --store-config says it"
@@ -45,5 +46,5 @@ def assumed_sizes(store: Store, edits: Iterable[Edit]) -> Iterator[str]:
             )
 
 
-def _of_log(edit: Edit) -> bool:
-    return edit.change.path.startswith("commitlog/")
+def _of_log(edit: Edit, directories: set[str]) -> bool:
+    return edit.change.path.rpartition("/")[0] in directories

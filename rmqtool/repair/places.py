@@ -6,7 +6,9 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from rmqtool.store.names import unescape_name
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name, unescape_name
+from rmqtool.store.opening import relative_to
 
 if TYPE_CHECKING:
     from rmqtool.store.layout import Store
@@ -21,6 +23,7 @@ class InStore:
     def __init__(self, store: Store) -> None:
         self._root = os.path.realpath(store.root)
         self._elsewhere = {one.display_path: os.path.abspath(one.location) for one in store.files if one.root}
+        self._further = further_roots(store)
         self._folders: dict[str, str] = {}
         self._contents: dict[str, str] = {}
 
@@ -29,7 +32,7 @@ class InStore:
 
         Links of its directory are resolved; one at its end is not.
         """
-        known = self._elsewhere.get(path)
+        known = self._elsewhere.get(path) or self._made(path)
         folder, name = os.path.split(known if known is not None else os.path.join(self._root, inside(path)))
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder)
@@ -41,6 +44,16 @@ class InStore:
             self._contents[path] = os.path.realpath(self.of(path))
         return self._contents[path]
 
+    def _made(self, path: str) -> str | None:
+        """Where a new file of a further commit-log root goes."""
+        root = self._further.get(posixpath.dirname(path))
+        name = unescape_name(posixpath.basename(path))
+        return (
+            None
+            if root is None or name in {"", os.curdir, os.pardir} or os.sep in name
+            else os.path.join(root, name)
+        )
+
 
 class InCopy:
     """The same paths in a copy, where segments of further commit-log roots lie in the one `commitlog/`.
@@ -51,16 +64,36 @@ class InCopy:
     def __init__(self, store: Store, target: str) -> None:
         self._target = target
         self._elsewhere = {one.display_path for one in store.files if one.root}
+        self._further = further_roots(store)
 
     def of(self, path: str) -> str:
         """See `InStore.of`."""
-        if path in self._elsewhere:
+        if path in self._elsewhere or posixpath.dirname(path) in self._further:
             return os.path.join(self._target, "commitlog", unescape_name(posixpath.basename(path)))
         return os.path.join(self._target, inside(path))
 
     def content_of(self, path: str) -> str:
         """See `InStore.content_of`."""
         return self.of(path)
+
+
+def further_roots(store: Store) -> dict[str, str]:
+    """Where each further commit-log root lies, by its path as plans write it."""
+    return {
+        escape_name("/".join(relative_to(os.fspath(one), os.fspath(store.root)))): os.path.abspath(one)
+        for one in store.roots[1:]
+    }
+
+
+def new_segments_in(store: Store) -> str:
+    """The directory for new segments: that of the last one where none lies in `commitlog`.
+
+    A broker whose settings name other directories alone does not look there.
+    """
+    segments = [one for one in store.of_kind(FileKind.COMMITLOG) if one.base_offset is not None]
+    if not segments or any(one.root == 0 for one in segments):
+        return "commitlog"
+    return max(segments, key=lambda one: one.base_offset or 0).path.rpartition("/")[0]
 
 
 def inside(path: str) -> str:

@@ -15,6 +15,7 @@ from rmqtool.repair.keep.logbytes import LogBytes
 from rmqtool.repair.keep.misdirected import misdirected
 from rmqtool.repair.keep.model import Hole
 from rmqtool.repair.keep.placing import MOST_MISSING, PlacedSegment, holds_own_records
+from rmqtool.repair.places import new_segments_in
 from rmqtool.store.names import file_name
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def with_ends(
     if not named:
         return placing
     size, first, last = placing.size, placing.segments[0].base, placing.segments[-1].base
+    directory = new_segments_in(store)
     held: dict[int, list[StoreFile]] = {}
     for donor in donors:
         for segment in donor.segments:
@@ -47,7 +49,8 @@ def with_ends(
     own = {
         base
         for base, file in named.items()
-        if file in with_data and _holds_misdirected(store, _placed(base, size, file), kernels, mode)
+        if file in with_data
+        and _holds_misdirected(store, _placed(base, size, file, directory), kernels, mode)
     }
 
     def reached(base: int, step: int) -> list[PlacedSegment]:
@@ -61,7 +64,7 @@ def with_ends(
             found.append(one)
         while found and found[-1] not in named:
             found.pop()
-        return [_placed(one, size, named.get(one)) for one in found]
+        return [_placed(one, size, named.get(one), directory) for one in found]
 
     front, behind = reached(first, -size), reached(last, size)
     pointed = frames_by_unit(store, [Hole(one, one.base, one.end) for one in behind])
@@ -76,8 +79,8 @@ def with_ends(
     )
 
 
-def _placed(base: int, size: int, file: StoreFile | None) -> PlacedSegment:
-    path = file.path if file is not None and file.base_offset == base else f"commitlog/{file_name(base)}"
+def _placed(base: int, size: int, file: StoreFile | None, directory: str) -> PlacedSegment:
+    path = file.path if file is not None and file.base_offset == base else f"{directory}/{file_name(base)}"
     below = file if file is not None and file.size else None
     return PlacedSegment(base, size, path, below, foreign=below is not None)
 

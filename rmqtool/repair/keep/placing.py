@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, UsageError
+from rmqtool.repair.places import new_segments_in
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.segment import SegmentScan
@@ -176,7 +177,7 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
             f"{store.given}: segments from {first} to {last} would be {(last - first) // size + 1:,}, "
             f"of which {len(homes):,} are there: move those out that belong to another log"
         )
-    used = {one.file for one in homes.values()}
+    used, directory = {one.file for one in homes.values()}, new_segments_in(store)
     named, with_records = _named(known), {one.file for one in known if one.counts}
     displaced = {
         base: one.file
@@ -187,7 +188,7 @@ def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
     }
     for base in range(first, last + size, size):
         there = named.get(base) or displaced.pop(base, None)
-        placing.segments.append(_placed(base, size, homes.get(base), there, used, with_records))
+        placing.segments.append(_placed(base, size, homes.get(base), there, used, with_records, directory))
     taken = {placed.file for placed in placing.segments} | {
         named.get(placed.base) for placed in placing.segments
     }
@@ -307,17 +308,21 @@ def _placed(
     there: StoreFile | None,
     used: set[StoreFile],
     with_records: set[StoreFile],
+    directory: str,
 ) -> PlacedSegment:
-    """there: the file with the name of the segment. with_records: files that hold whole records."""
+    """there: the file with the name of the segment. with_records: files that hold whole records.
+
+    directory: of segments that get another file.
+    """
     if home is None:
         # its bytes are not records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
         own = there is not None and there.base_offset == base
-        path = there.path if there is not None and own else f"commitlog/{file_name(base)}"
+        path = there.path if there is not None and own else f"{directory}/{file_name(base)}"
         foreign = file is not None and file in with_records
         return PlacedSegment(base, size, path, file, foreign=foreign)
     own = home.file.base_offset == base and home.file.name == file_name(base)
-    path = home.file.path if own else f"commitlog/{file_name(base)}"
+    path = home.file.path if own else f"{directory}/{file_name(base)}"
     return PlacedSegment(base, size, path, home.file)
 
 

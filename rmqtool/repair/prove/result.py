@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.keep.overlay import OverlayFile, Patch
 from rmqtool.repair.keep.segments import Whole
+from rmqtool.repair.places import further_roots
 from rmqtool.repair.plan import Action
 from rmqtool.store.cut import TruncatedSource
 from rmqtool.store.files import StoreDirectory, StoreFile
@@ -138,11 +139,13 @@ def _put(store: Store, edit: Edit, known: StoreFile | None) -> _Draft:
 
 def _new_file(store: Store, change: Change) -> StoreFile:
     *parents, name = change.path.split("/")
-    role = role_of(tuple(parents))
+    further = list(further_roots(store))
+    root = further.index("/".join(parents)) + 1 if "/".join(parents) in further else 0
+    role = role_of(("commitlog",) if root else tuple(parents))
     placed = role.place(name)
     location = str(store.root / change.path)
     return StoreFile(
-        change.path, location, placed.kind, 0, 0, 0, placed.base_offset, role.topic, role.queue_id
+        change.path, location, placed.kind, 0, 0, 0, placed.base_offset, role.topic, role.queue_id, root=root
     )
 
 
