@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.errors import StoreIOError
+from rmqtool.store.names import escape_name
 from rmqtool.store.writing import Folder, Owner, create_sized, make_directory, open_for_writing, parent_of
 
 if TYPE_CHECKING:
@@ -151,4 +152,4 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreIOError(f"{path}: {error.strerror}") from error
+        raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error

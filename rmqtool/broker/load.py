@@ -66,12 +66,14 @@ def load_files(
     """
     files = MappedFiles(size, directory, disk=disk)
     for number, entry in enumerate(entries):
+        # what is written has its true name, what is only shown a printable one
+        path = entry.path if disk is None or entry.file is None else entry.file.path
         if entry.file is None:
             if traits.skips_directories:
                 continue
             raise RefusedError("file-length", "a directory lies where only files may be", entry.path)
         if entry.size == 0 and number == len(entries) - 1 and traits.deletes_empty_last_file:
-            files.delete(entry.path)
+            files.delete(path)
             continue
         if entry.size != size:
             raise RefusedError(
@@ -80,7 +82,7 @@ def load_files(
         base = parse_long(entry.name)
         if base is None:
             raise RefusedError("file-name", "the name is not a number", entry.path)
-        files.files.append(MappedFile(base, size, entry.path, entry.file))
+        files.files.append(MappedFile(base, size, path, entry.file))
     return files
 
 

@@ -49,6 +49,13 @@ class MappedFiles:
     disk: Disk | None = None
     directory_for: Callable[[int], str] | None = None
 
+    def write_to(self, disk: Disk) -> None:
+        """From now on changes are made there, in files by their true names instead of printable ones."""
+        self.disk = disk
+        for one in self.files:
+            if one.file is not None:
+                one.path = one.file.path
+
     def path_of(self, base: int) -> str:
         """Of a file that is to be made."""
         directory = self.directory if self.directory_for is None else self.directory_for(base)

@@ -165,9 +165,9 @@ class Start:
         self._files = files
         self.dispatcher = self._dispatcher()
         for group in (self.log, *self.extensions.values()):
-            group.disk = files
+            group.write_to(files)
         for queue in self.queues.values():
-            queue.files.disk = files
+            queue.files.write_to(files)
             self._extend(queue)
 
     def _stored_topic(self, name: str) -> TopicConfig | None:
