@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from rmqtool.broker.traits import traits_of
+from rmqtool.errors import UsageError
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.repair.config_union import united
 from rmqtool.repair.content import Inline
@@ -14,13 +15,13 @@ from rmqtool.repair.plan_words import counted
 from rmqtool.repair.topic_guess import guess_notes, guessed_topics, queues_in_log, queues_on_disk, table_with
 from rmqtool.store.config_text import config_text
 from rmqtool.store.consumer_offsets import stored_offsets
-from rmqtool.store.kinds import FileKind
+from rmqtool.store.kinds import CONFIG_NAMES, FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.required import require_root
 from rmqtool.store.rocksdb import databases_of_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rmqtool.repair.config_union import United
     from rmqtool.scan.options import ReadOptions
@@ -40,6 +41,7 @@ def plan_config(store: Store, release: str, parameters: dict[str, Any], reading:
     Raises `UsageError`, and what reading raises.
     """
     require_root(store)
+    _refuse_unknown(store, parameters["table"])
     edits: list[Edit] = []
     notes: list[str] = []
     tables = dict(_tables(store, release, tuple(parameters["table"])))
@@ -67,6 +69,16 @@ def plan_config(store: Store, release: str, parameters: dict[str, Any], reading:
         inputs=store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK),
         summary=PlanSummary(notes=tuple(notes)),
     )
+
+
+def _refuse_unknown(store: Store, wanted: Iterable[str]) -> None:
+    """A name that no file has and no broker writes is misspelt: what was meant would stay as it is."""
+    files = store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK, FileKind.TIMERMETRICS)
+    there = {one.path.removesuffix(".bak").rpartition("/")[2] for one in files}
+    for name in wanted:
+        if name not in CONFIG_NAMES | there:
+            known = ", ".join(sorted(map(escape_name, there))) or "nothing"
+            raise UsageError(f"--table: there is no config/{escape_name(name)}; there is {known}")
 
 
 def _tables(store: Store, release: str, wanted: tuple[str, ...]) -> Iterator[tuple[str, United]]:

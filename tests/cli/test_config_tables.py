@@ -92,6 +92,14 @@ def test_all_states_of_a_table_and_its_bak(store, tmp_path, name, primary, bak):
     assert json.loads(again.stdout)["summary"]["changes"] == 0
 
 
+def test_a_table_that_is_misspelt_is_an_error(store):
+    (store / "config/topics.json").write_text('{"topicConfigTable":{"A":{"top')
+    done = rmq("config", "salvage", store, "--table", "topic.json")
+    assert done.exit_code == 2
+    assert "there is no config/topic.json; there is " in done.stderr
+    assert "topics.json" in done.stderr.partition("there is ")[2]
+
+
 def test_what_both_files_have_is_united_and_the_younger_wins(store, tmp_path):
     offsets = store / "config" / "consumerOffset.json"
     offsets.write_text('{"own":1,"offsetTable":{"A@g":{0:5,1:6},"B@g":{0:1,1')
