@@ -15,7 +15,7 @@ import numpy as np
 
 from formats.primitives import dtype_of
 from formats.timer import TIMER_UNIT_SIZE, WHEEL_SIZE, WHEEL_SLOTS, WheelSlot
-from rmqtool.broker.timer_log import entries_end, entries_of, read_files
+from rmqtool.broker.timer_log import WHEEL, entries_end, entries_of, read_files
 from rmqtool.store.holes import data_windows
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class TimerFiles:
 
     def _between(self, file: StoreFile, low: int, high: int) -> int:
         with self.reading.open(file) as source:
-            found = (slots_of(units, self.precision) for _, units in entries_of(source, self.log.size))
+            found = (_slots_of(units, self.precision) for _, units in entries_of(source, self.log.size))
             return sum(int(np.count_nonzero((one >= low) & (one < high))) for one in found)
 
 
-def slots_of(units: Units, precision: int) -> Ints:
+def _slots_of(units: Units, precision: int) -> Ints:
     """Times at which entries are looked at, counted in `precision` ms."""
     due: Ints = units["write_time"].astype(np.int64) + units["delay"]
     return due // precision
@@ -120,7 +120,7 @@ class _Chains:
             return
         with self._files.reading.open(file.file) as source:
             for positions, units in entries_of(source, end):
-                slots = slots_of(units, self._files.precision)
+                slots = _slots_of(units, self._files.precision)
                 waits = np.flatnonzero((slots >= self._first) & (slots > 0))
                 waits = waits[np.argsort(slots[waits] % WHEEL_SLOTS, kind="stable")]
                 if len(waits):
@@ -172,7 +172,7 @@ class _Chains:
         self._lose(self._bases[cut], self._cut[cut])
         left = np.flatnonzero((self._counts > 0) & (self._lasts < started) & ~led)
         if len(left):
-            self.lost["timerwheel"] += int(self._counts[left].sum())
+            self.lost[WHEEL] += int(self._counts[left].sum())
 
     def _leading(self, source: ByteSource, led: Flags, started: int, end: int) -> int:
         """Says which slots lead to their last timer; where the part of the log begins that a start reads.

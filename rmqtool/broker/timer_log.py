@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from rmqtool.broker.start import Start
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
 
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.bool_]
     Units = npt.NDArray[np.void]
 
-DIRECTORY = FileKind.TIMERLOG.value
+DIRECTORY, WHEEL = FileKind.TIMERLOG.value, FileKind.TIMERWHEEL.value
 _UNIT = dtype_of(TimerUnit)
 _STEP = TIMER_UNIT_SIZE * (1 << 14)
 """bytes of a file that are looked at together"""
@@ -50,6 +51,12 @@ def load_timer_log(start: Start) -> MappedFiles:
     return load_files(
         start.listing.entries(DIRECTORY), start.settings.timer_log_size, DIRECTORY, start.traits
     )
+
+
+def wheel_of(store: Store) -> StoreFile | None:
+    """The file of the timer wheel, None where a start makes it new (`TimerWheel#TimerWheel`)."""
+    file = store.file(WHEEL)
+    return file if file is not None and file.size else None
 
 
 def unread_files(log: MappedFiles, flush_position: int) -> list[MappedFile]:

@@ -11,7 +11,7 @@ from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.timer_chains import TimerFiles
 from rmqtool.broker.timer_check import CHECK, Fault, check_faults, holds_timers
-from rmqtool.broker.timer_log import DIRECTORY
+from rmqtool.broker.timer_log import DIRECTORY, wheel_of
 from rmqtool.check.findings import finding
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.kinds import FileKind
@@ -65,7 +65,7 @@ def check_timers(store: Store, ends: QueueEnds | None, reading: ReadOptions) -> 
     except RmqtoolError as error:
         yield finding("CP-UNREADABLE", path=path, found=str(error))
         return
-    if filled and checks_wheel(store):
+    if checks_wheel(store):
         yield from _unreached(store, check, ends.max_offset - first, reading)
 
 
@@ -74,13 +74,18 @@ def checks_wheel(store: Store) -> bool:
 
     And where `config/timercheck` says which timers wait.
     """
-    log, wheel, check = _files(store), store.file(FileKind.TIMERWHEEL.value), store.file(CHECK)
-    size = settings_of(store).timer_log_size
-    if is_live(store) or check is None or check.size < TIMER_CHECK_SIZE:
+    log, wheel, check = _files(store), wheel_of(store), store.file(CHECK)
+    if not log or check is None or check.size < TIMER_CHECK_SIZE or is_live(store):
         return False
+    if wheel is not None and wheel.size != WHEEL_SIZE:
+        return False
+    size = settings_of(store).timer_log_size
     if any(one.base_offset is None or one.base_offset % size or one.size != size for one in log):
         return False
-    return bool(log) and (wheel is None or wheel.size in {0, WHEEL_SIZE})
+    try:
+        return parse_timer_check(read_whole(check)).last_read_time > 0 and holds_timers(log)
+    except RmqtoolError:
+        return False
 
 
 def _files(store: Store) -> list[StoreFile]:
@@ -93,13 +98,10 @@ def _unreached(store: Store, check: Container, most: int, reading: ReadOptions) 
     log = MappedFiles(settings.timer_log_size, DIRECTORY)
     for one in _files(store):
         log.files.append(MappedFile(one.base_offset or 0, log.size, one.path, one))
-    wheel = store.file(FileKind.TIMERWHEEL.value)
-    if wheel is not None and not wheel.size:
-        wheel = None
-    flushed, read_time = int(check.last_timer_log_flush_position), int(check.last_read_time)
-    files = TimerFiles(log, wheel, flushed, log.min_offset, settings.timer_precision, reading)
+    flushed, precision = int(check.last_timer_log_flush_position), settings.timer_precision
+    files = TimerFiles(log, wheel_of(store), flushed, log.min_offset, precision, reading)
     try:
-        lost = files.unreached(read_time) if read_time > 0 else {}
+        lost = files.unreached(int(check.last_read_time))
     except RmqtoolError as error:
         yield finding("DIR-UNREADABLE", path=DIRECTORY, found=str(error))
         return

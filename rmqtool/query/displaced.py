@@ -81,7 +81,8 @@ def _by_segment(store: Store, asked: Iterable[Segment]) -> Iterator[tuple[Segmen
         files = [*islice((file for file in leading if file is not None), _QUEUES)]
         while queues and not files:
             known.append(_Span(queues.pop()))
-            files += [file for file in (known[-1].leading_into(one),) if file is not None]
+            if (file := known[-1].leading_into(one)) is not None:
+                files.append(file)
         if files:
             yield one, files
 

@@ -19,8 +19,7 @@ from formats.timer import (
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.timer_chains import TimerFiles
 from rmqtool.broker.timer_check import CHECK, TIMERS, Fault, check_faults, holds_timers
-from rmqtool.broker.timer_log import DIRECTORY, in_use, timers_end
-from rmqtool.store.kinds import FileKind
+from rmqtool.broker.timer_log import DIRECTORY, WHEEL, in_use, timers_end, wheel_of
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from rmqtool.broker.start import AnyQueue, Start
 
 TIMER_HARM = _LOST, _PASSED, _AGAIN = "DR-TIMERS-LOST", "DR-TIMERS-PASSED", "DR-TIMERS-AGAIN"
-WHEEL = FileKind.TIMERWHEEL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def timer_harm(start: Start, log: MappedFiles) -> Iterator[TimerHarm]:
         yield TimerHarm(_LOST if one.fault is Fault.AHEAD else _AGAIN, (CHECK,), one.count)
     if filled:
         flushed = int(check.last_timer_log_flush_position)
-        files = timer_files_of(start, log, queue, flushed)
+        files = _timer_files(start, log, queue, flushed)
         read_time, looked = max(int(check.last_read_time), 0), _first_looked_at(now, files.precision)
         passed = files.due_between(read_time, looked)
         if passed:
@@ -80,19 +78,17 @@ def _first_looked_at(now: int, precision: int) -> int:
     return now // precision * precision - WHEEL_SPAN * precision
 
 
-def timer_files_of(start: Start, log: MappedFiles, queue: AnyQueue, flushed: int) -> TimerFiles:
+def _timer_files(start: Start, log: MappedFiles, queue: AnyQueue, flushed: int) -> TimerFiles:
     """Timer log and wheel of a start. queue: of the topic. flushed: position in `config/timercheck`.
 
     What lies in front of the first file has expired, unless the topic has a message that is older than its
     first timer: a broker deletes a file when the message of its last entry is gone.
     """
-    wheel = start.store.file(WHEEL)
-    if wheel is not None and not wheel.size:
-        wheel = None
     begin = log.files[0].base
     if begin and _has_older(queue, _first_message(log.files[0])):
         begin = 0
-    return TimerFiles(log, wheel, flushed, begin, start.settings.timer_precision, start.reading)
+    precision = start.settings.timer_precision
+    return TimerFiles(log, wheel_of(start.store), flushed, begin, precision, start.reading)
 
 
 def _has_older(queue: AnyQueue, offset: int) -> bool:

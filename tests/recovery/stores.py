@@ -51,6 +51,17 @@ def filled(count: int = 30, **more: Any) -> HandmadeLog:
     return log
 
 
+def with_huge_record(root: Path) -> int:
+    """A store with a record that states half a GiB as its size; where it lies."""
+    log = filled()
+    place = log.records[20].physical_offset
+    path = write(root, log) / "commitlog" / f"{place // SEGMENT * SEGMENT:020d}"
+    raw = bytearray(path.read_bytes())
+    raw[place % SEGMENT : place % SEGMENT + 4] = (512 << 20).to_bytes(4, "big")
+    path.write_bytes(raw)
+    return place
+
+
 def linked(name: str, where: str, release: str, place: Path) -> tuple[Path, Outcome]:
     """A store after a crash, with a link that leads nowhere in the place of a file of its state."""
     root = copy_base(f"v{release.replace('.', '')}-a-crash", place / "store")

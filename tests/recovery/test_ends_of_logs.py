@@ -13,7 +13,7 @@ from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
 from rmqtool.store.layout import Store
 from tests.recovery.showing import codes, of, shows
-from tests.recovery.stores import SEGMENT, filled, start, write
+from tests.recovery.stores import filled, start, with_huge_record, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,12 +83,7 @@ def test_an_end_that_only_the_checkpoint_knows(tmp_path: Path) -> None:
 
 @shows("DR-HEAP")
 def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
-    log = filled()
-    place = log.records[20].physical_offset
-    path = write(tmp_path, log) / "commitlog" / f"{place // SEGMENT * SEGMENT:020d}"
-    raw = bytearray(path.read_bytes())
-    raw[place % SEGMENT : place % SEGMENT + 4] = (512 << 20).to_bytes(4, "big")
-    path.write_bytes(raw)
+    with_huge_record(tmp_path)
     assert "DR-HEAP" in codes(start(tmp_path, "4.9.8"))
     assert "DR-HEAP" not in codes(start(tmp_path))
 

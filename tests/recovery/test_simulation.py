@@ -15,7 +15,7 @@ from rmqtool.recovery.simulation import simulate
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
-from tests.recovery.stores import SEGMENT, filled, start, write
+from tests.recovery.stores import SEGMENT, filled, start, with_huge_record, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,12 +114,7 @@ def test_a_store_that_is_held_does_not_start_and_may_change(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("release", "depends"), [("4.9.8", ["heap"]), ("5.3.1", ["heap"]), ("5.3.2", [])])
 def test_a_huge_stated_size_depends_on_the_heap(tmp_path: Path, release: str, depends: list[str]) -> None:
-    log = filled()
-    place = log.records[20].physical_offset
-    path = write(tmp_path, log) / "commitlog" / f"{place // SEGMENT * SEGMENT:020d}"
-    raw = bytearray(path.read_bytes())
-    raw[place % SEGMENT : place % SEGMENT + 4] = (512 << 20).to_bytes(4, "big")
-    path.write_bytes(raw)
+    place = with_huge_record(tmp_path)
     outcome = start(tmp_path, release)
     assert (outcome.stop_offset, outcome.stop_reason) == (place, StopReason.BAD_SIZE)
     assert [one.what for one in outcome.timing_dependent] == depends

@@ -13,11 +13,11 @@ from formats.timer import TIMER_CHECK_SIZE, TimerCheck, parse_timer_check
 from rmqtool.broker.load import RefusedError
 from rmqtool.broker.start import Start
 from rmqtool.broker.timer_check import CHECK, TIMERS, Fault, check_faults
-from rmqtool.broker.timer_log import in_use, load_timer_log
+from rmqtool.broker.timer_log import WHEEL, in_use, load_timer_log
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.views.topic_records import records_of
-from rmqtool.recovery.timers import WHEEL, timer_harm
+from rmqtool.recovery.timers import timer_harm
 from rmqtool.repair.content import Inline, Joined, Zeros
 from rmqtool.repair.keep.timer_units import COLUMNS, Window, timer_files, timer_units
 from rmqtool.repair.plan import Action, Change, Edit

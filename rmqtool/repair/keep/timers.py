@@ -20,13 +20,13 @@ from rmqtool.broker.load import RefusedError, refused_by_timers
 from rmqtool.broker.timer_chains import TimerFiles
 from rmqtool.broker.timer_check import CHECK
 from rmqtool.broker.timer_log import (
+    WHEEL,
     entries_end,
     in_use,
     load_timer_log,
     unread_files,
 )
 from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.timers import WHEEL
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.holes import data_windows
