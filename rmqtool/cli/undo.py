@@ -62,7 +62,7 @@ def command(
     when a process holds the store.
     """
     from rmqtool.repair.plan_words import counted
-    from rmqtool.repair.undo import plan_undo, undo
+    from rmqtool.repair.undo import demand_saved, plan_undo, undo
     from rmqtool.store.holding import acquire_store_lock, refuse_if_held
     from rmqtool.store.names import escape_name
 
@@ -70,6 +70,7 @@ def command(
     plan = plan_undo(journal, follow_links=follow_links)
     refuse_if_held(plan.journal.store)
     if not apply or plan.nothing:
+        demand_saved(plan)
         _show(context, plan, applied=False)
         if plan.nothing and plan.state.skipped:
             left = plan.state.skipped

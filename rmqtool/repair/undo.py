@@ -122,8 +122,8 @@ def undo(plan: UndoPlan, held: Held, *, partial: bool = False, disk: Disk | None
     if journal.made_lock:
         held.made = True
         held.root_mtime_ns = journal.directories[journal.store].mtime_ns
+    demand_saved(plan)
     try:
-        _demand_whole(plan)
         _restore(plan, disk)
     except OSError as error:
         raise StoreIOError(
@@ -151,8 +151,8 @@ def _restore(plan: UndoPlan, disk: Disk) -> None:
     write_state(disk, plan.directory, undoing.model_copy(update={"phase": Phase.UNDONE}))
 
 
-def _demand_whole(plan: UndoPlan) -> None:
-    """Raises `StoreIOError` when the old bytes in the journal are not those that were put there."""
+def demand_saved(plan: UndoPlan) -> None:
+    """Raises `StoreIOError` when bytes to restore are not those that were saved; reads all of them."""
     for step in plan.steps:
         if step.changed is not None:
             continue

@@ -107,6 +107,17 @@ def test_a_journal_that_lost_bytes_restores_nothing(root, backup):
     assert tree(root) == after
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["changed", "lost"])
+def test_a_plan_is_not_shown_for_bytes_that_are_not_those_saved(root, backup, lost):
+    """`undo` without `--apply` promised to restore what `--apply` then refused."""
+    saved = next((backup / "ranges").rglob("*@100"))
+    saved.unlink() if lost else saved.write_bytes(b"Z" * 9)
+    answer = rmq("undo", backup)
+    assert answer.exit_code == 4
+    assert answer.stderr.startswith(f"rmqtool: {saved}{':' if lost else ' is not what was saved there'}")
+    assert not answer.stdout
+
+
 def test_undo_done_twice_does_nothing(root, backup):
     put_back(root, backup)
     (root / STRAY).write_bytes(b"by a broker")
