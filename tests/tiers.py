@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-EXAMPLES = {"fixed": 25, "random": 100}
+EXAMPLES = {"fixed": 15, "random": 100}
 """of a property test: those of the usual run are the same every time, so many of them find no more"""
 for _name, _examples in EXAMPLES.items():
     # too_slow is about the machine: nothing in a run may depend on what else it has to do
@@ -46,7 +46,7 @@ WITH_JAVA = ("tests/interop/",)
 """tests that share the JVMs of two releases, and mostly wait for them"""
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
 FEW = 1
-SHARE = 3
+SHARE = 5
 """one of so many cases of a test with the mark `share` runs always"""
 LONG = (
     "tests/check/test_dying.py",
@@ -88,7 +88,7 @@ def sampled(
 
 
 def beyond_a_share(names: list[str]) -> set[str]:
-    """Of tests with the mark `share`, the cases that run with `-m full` only: two of three.
+    """Of tests with the mark `share`, the cases that run with `-m full` only.
 
     Which ones their names decide, so that no parameter has the same value in all that stay.
     """

@@ -106,6 +106,7 @@ CASES: dict[str, tuple[Callable[[Path], None], list[str], Verdict, str | None]] 
 }  # fmt: skip
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", CASES)
 def test_a_compaction_log_is_looked_at(golden: Callable[[str], Golden], tmp_path: Path, case: str) -> None:
     harm, codes, verdict, code = CASES[case]

@@ -181,6 +181,7 @@ def test_a_bad_block_of_a_queue(
     assert [row["slot"] for row in result.of_type("unit")] == [n for n in range(whole) if n not in lost]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("block", [0, 3, 30])
 def test_a_bad_block_of_an_index_file(
     made: tuple[Path, logs.LogFacts], monkeypatch: pytest.MonkeyPatch, block: int
@@ -373,6 +374,7 @@ def test_other_levels_survive_the_same(
         assert summary["records"] == len(records_outside(facts, lost))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("level", list(Level))
 def test_a_segment_that_expires_after_the_listing(made: tuple[Path, logs.LogFacts], level: Level) -> None:
     root, _ = made

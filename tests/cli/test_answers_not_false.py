@@ -179,6 +179,7 @@ IN_ROCKSDB = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("name", "words", "path"), IN_ROCKSDB, ids=lambda one: str(one)[:40])
 def test_what_lies_in_rocksdb_is_not_taken_for_nothing(golden, name, words, path):
     result = call(words, golden(name).path, *NDJSON)
@@ -200,6 +201,7 @@ def test_a_time_behind_what_was_dispatched(fresh_golden):
     assert "146 records of this queue lie in the log behind offset 0" in result.stderr
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("place", "words"),
     [
@@ -259,6 +261,7 @@ def test_a_root_of_the_log_that_is_not_there_is_not_expired(fresh_golden, tmp_pa
         assert "disk2: No such file or directory, where segments belong: mount its disk" in result.stderr
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("kept", "lacks"),
     [
@@ -297,6 +300,7 @@ def test_an_empty_root_beside_an_expired_head_is_no_loss(fresh_golden, tmp_path)
     assert rmq("verify", *words).exit_code == rmq("doctor", *words).exit_code == 0
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("verb", ["half", "delayed", "retry", "dlq"])
 @pytest.mark.parametrize("gone", ["middle", "end"])
 def test_what_waits_may_lie_in_the_part_of_the_log_that_is_gone(fresh_golden, verb, gone):

@@ -165,6 +165,7 @@ def test_a_lock_that_is_no_file_is_in_the_way(change, root, tmp_path, what):
     assert not (tmp_path / "backup").exists()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("end", ["", ".part"])
 @pytest.mark.parametrize("what", ["itself", "directory", "fifo", "text"])
 def test_a_marker_that_is_none_is_in_the_way(change, root, tmp_path, what, end):
@@ -299,6 +300,7 @@ def test_a_saved_plan_is_refused_when_an_input_changed(change, root, tmp_path, s
     assert tree(root) == after
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("facts", "code", "words"),
     [

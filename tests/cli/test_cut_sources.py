@@ -78,6 +78,7 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
         assert tree(golden.path) == before, number
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "call"),
     [

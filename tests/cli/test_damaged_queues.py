@@ -57,6 +57,7 @@ DAMAGE: dict[str, tuple[Callable[[HandmadeStore], None], int, str]] = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", DAMAGE)
 def test_what_is_passed_over_is_said(tmp_path: Path, name: str) -> None:
     damage, listed, words = DAMAGE[name]

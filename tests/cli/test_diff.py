@@ -176,6 +176,7 @@ def test_wrong_usage(pair, tmp_path):
     assert not (a / "x.replay").exists()
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("seed", range(3))
 def test_garbage_ends_in_an_answer(pair, seed):
     import random

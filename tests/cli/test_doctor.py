@@ -109,6 +109,7 @@ def test_page(damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, n
     assert page.startswith(verdict)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", PAGES)
 def test_every_command_that_is_advised_exists_and_runs(damaged: Callable[[str], Path], name: str) -> None:
     case_id, release, _ = PAGES[name]

@@ -90,6 +90,7 @@ def test_an_empty_table_without_a_backup_is_a_loss(
     assert headline == f"DO NOT START: {words} would load as an empty table."
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("text", ["{}", '{"offsetTable":{}}', '{"offsetTable":null}'])
 def test_a_table_that_was_emptied_beside_its_backup_is_named(
     damaged: Callable[[str], Path], text: str

@@ -77,6 +77,7 @@ TEXT_FILTERS: dict[str, tuple[list[str], Callable[[Record], bool]]] = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("options", "test"), TEXT_FILTERS.values(), ids=TEXT_FILTERS)
 def test_text(opened: fixtures.Golden, options: list[str], test: Callable[[Record], bool]) -> None:
     assert offsets(messages(opened.path, *options)) == expected(opened, test)
@@ -90,6 +91,7 @@ RANGES = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("field", "options"), RANGES.values(), ids=RANGES)
 def test_ranges_are_half_open(opened: fixtures.Golden, field: str, options: list[str]) -> None:
     low, high = middle(opened, field)
@@ -191,6 +193,7 @@ def test_limit_behind_a_filter(opened: fixtures.Golden) -> None:
     assert result.rows[-1]["complete"] is True
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("size", [0, 1, 10, 100, 413, 1000])
 def test_sample(opened: fixtures.Golden, size: int) -> None:
     everything = [record["physicalOffset"] for record in records(opened)]

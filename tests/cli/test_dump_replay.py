@@ -47,6 +47,7 @@ def file(tmp_path: Path, log: HandmadeLog) -> Path:
     return export(tmp_path / "store", tmp_path / "all.replay")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v498-basic", "v533-compressed", "v533-v2"])
 def test_rows_are_those_of_the_store(
     golden: Callable[[str], fixtures.Golden], tmp_path: Path, name: str

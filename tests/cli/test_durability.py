@@ -19,6 +19,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_command_writes_is_synced(golden, tmp_path, monkeypatch, name):
     to = tmp_path / "new"

@@ -66,6 +66,7 @@ def replayed(path: Path) -> list[bytes]:
     return found
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", STORES)
 def test_parquet_is_what_java_answers(
     golden: Callable[[str], fixtures.Golden], tmp_path: Path, name: str
@@ -86,6 +87,7 @@ def test_parquet_is_what_java_answers(
             assert row["plain_body"] == plain_body(opened.path, record)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", STORES)
 def test_stored_records_come_back(
     golden: Callable[[str], fixtures.Golden], tmp_path: Path, name: str

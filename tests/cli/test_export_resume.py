@@ -96,6 +96,7 @@ def test_what_goes_on_equals_what_was_not_interrupted(
     assert left == sorted(["store", f"whole.{form}", f"x.{form}"])
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", ["ndjson", "parquet", "lake"])
 def test_damage_before_the_interrupt_is_not_forgotten(
     store: Path, log: HandmadeLog, tmp_path: Path, form: str
@@ -127,6 +128,7 @@ def test_half_a_row_behind_the_last_position_is_cut_off(store: Path, tmp_path: P
     assert content(tmp_path / "x.ndjson") == content(tmp_path / "whole.ndjson")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cut", [True, False])
 def test_what_was_written_and_is_gone_is_not_gone_on_from(
@@ -178,6 +180,7 @@ def test_what_an_interrupted_export_left_is_not_overwritten(store: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["store", "x.raw"]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", FORMS)
 def test_a_state_that_is_lost_is_a_new_start(store: Path, tmp_path: Path, form: str) -> None:
     with interrupted_scan(4):

@@ -189,6 +189,7 @@ def on_small_disks(golden, tmp_path: Path, disk, name: str, sizes: Callable[[int
     assert refused
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["ndjson", "parquet", "lake"])
 def test_on_a_small_disk(damaged, tmp_path, disk, name):
     on_small_disks(damaged, tmp_path, disk, name, lambda need: (4, need // 2))

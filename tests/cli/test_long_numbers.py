@@ -60,6 +60,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "command",
     [

@@ -52,6 +52,7 @@ def test_others_with_the_key_are_listed(lost: tuple[HandmadeStore, Stored]) -> N
     assert first_line(result) == f"the index knows one more: {damage(lost[1])}"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("inside", [0, 5, 150])
 def test_an_offset_id(lost: tuple[HandmadeStore, Stored], inside: int) -> None:
     store, record = lost

@@ -175,6 +175,7 @@ def test_closed_pipe_is_silent_and_141(form: str, rows: int) -> None:
     assert into_closed_pipe("echo", "--rows", str(rows), "--format", form, "--quiet") == (141, "")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("argv", [[], ["--help"], ["echo", "--help"], ["--version"]])
 def test_closed_pipe_of_help_is_silent(argv: list[str]) -> None:
     assert into_closed_pipe(*argv) == (141, "")

@@ -22,6 +22,7 @@ def store(golden: Callable[[str], fixtures.Golden]) -> Path:
     return golden("b533-full").path
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("words", [["dump"], ["tail"], ["stats"], ["tail", "-n", "0"]])
 def test_a_topic_that_nothing_matches_is_said(store: Path, words: list[str]) -> None:
     told = "no topic with a queue or an entry in topics.json matches 'TopicBasc'; did you mean TopicBasic?"

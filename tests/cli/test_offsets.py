@@ -85,6 +85,7 @@ def test_expired_messages(golden):
     assert all(row["state"] != "below_min" or row["offset"] < row["min_offset"] for row in rows.values())
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("to", "offset"), [("nearest", 2), ("max", 2), ("min", 0), ("1970-01-02T00:00:00", 0)]
 )

@@ -35,6 +35,7 @@ STARTS = (
 )  # fmt: skip
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_total_is_what_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, int | None, int]] = []
@@ -101,6 +102,7 @@ REPAIRED = (
 )  # fmt: skip
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v533-a-crash", "v498-a-crash", *REPAIRED])
 def test_what_recover_reads_and_checks_is_known_before(name: str, tmp_path: Path, told: Told) -> None:
     root = tmp_path / "store"

@@ -39,6 +39,7 @@ def some_key(found):
     return topic, key, sorted(offsets)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("topic", ["given", "-", None])
 @pytest.mark.parametrize("source", ["auto", "index", "scan"])
 def test_query_key(store, topic, source):
@@ -286,6 +287,7 @@ STATUSES = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v470-basic", "v498-expired-head", "v533-batchcq", "v533-expired-head"])
 def test_query_offset_answers_like_the_broker(golden, name):
     found = golden(name)

@@ -55,6 +55,7 @@ def test_a_store_in_good_order_has_nothing_to_change(
     assert (result.exit_code, "Nothing to change" in result.stdout) == (0, True), result.stdout
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v498-basic", "v533-basic", "b533-full", "v533-batchcq"])
 def test_output_has_all_derived_files_and_nothing_else(
     golden: Callable[[str], Golden], name: str, store_unchanged: Callable[[Path], Path], tmp_path: Path
@@ -166,6 +167,7 @@ def test_senseless_options_are_refused(
     assert word in result.stderr
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", EXPIRED)
 def test_units_of_expired_messages_are_kept_when_asked(
     golden: Callable[[str], Golden], name: str, tmp_path: Path

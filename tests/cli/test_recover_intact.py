@@ -54,6 +54,7 @@ def test_a_queue_that_begins_later_takes_no_record_of_others(tmp_path: Path) -> 
     assert recovered(tmp_path, store) == pristine
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("zeroed", ["none", "own", "more", "parts of both"])
 def test_of_two_files_of_one_name_in_two_roots_the_copy_has_what_is_intact(fresh_golden, tmp_path, zeroed):
     """A copy has one `commitlog`: removing one of the two took the other one out of it."""

@@ -206,6 +206,7 @@ def test_nothing_of_a_class_is_dumped(tmp_path: Path, what: str, seed: int) -> N
         assert seen, "the marker must be there to be hidden"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("what", CLASSES)
 def test_nothing_of_a_class_is_shown(tmp_path: Path, what: str, seed: int) -> None:
     marked = Marked(what, seed)

@@ -105,6 +105,7 @@ def test_moved_messages_have_a_line(tmp_path: Path) -> None:
     assert rmq("verify", tmp_path / "new").exit_code == 0
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "name", ["v498-preblank", "v533-batchcq", "v533-props-crc", "v533-ipv6", "v533-tx", "v533-v2"]
 )

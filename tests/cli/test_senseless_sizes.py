@@ -35,6 +35,7 @@ def test_a_queue_file_that_is_no_queue_file(tmp_path: Path, size: int) -> None:
     run_all(root, "Orders")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("kind", "directory", "topic"),
     [

@@ -35,6 +35,7 @@ def document(store, target, *options):
     return result.exit_code, reported
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", STORES)
 def test_columns_fields_and_bytes_are_those_of_java(golden, name, store_unchanged):
     found = golden(name)

@@ -73,6 +73,7 @@ def ask(open_session: SqlSession, sql: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v498-basic", "v533-compressed", "v533-v2", "v498-expired-head"])
 def test_messages_are_what_java_answers(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     opened = golden(name)
@@ -247,6 +248,7 @@ def test_equal_names_stay_apart(store: Path) -> None:
     assert list(row.values()) == ["row", 1, 2, 3]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "sql",
     [

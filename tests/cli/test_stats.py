@@ -26,6 +26,7 @@ def test_rows_and_summary(golden, store_unchanged):
     assert abs(sum(row["share"] for row in result.of_type("group")) - 1) < 0.001
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
 @pytest.mark.parametrize(
     "more", [(), ("--by", "tag,hour"), ("--retention",), ("--duplicates",), ("--by", "group")]

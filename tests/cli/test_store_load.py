@@ -61,6 +61,7 @@ def sent(root: Path) -> list[dict[str, Any]]:
     return [{key: row[key] for key in KEPT} for row in rows if row["type"] == "message"]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", OF_BROKERS)
 def test_what_brokers_wrote_stays_what_it_was(
     golden: Callable[[str], Golden], tmp_path: Path, name: str

@@ -144,6 +144,7 @@ def test_lines_can_be_delayed_and_prepared(store: Path) -> None:
     assert "2 open transactions, 2 half messages. Oldest " in wait.stderr.replace("\n", " ")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("form", [NDJSON, ("--format", "csv"), ()])
 def test_a_transaction_is_ended_by_its_id(store: Path, form: tuple[str, ...]) -> None:
     ids = []

@@ -73,6 +73,7 @@ def victim(tmp_path: Path) -> Path:
 SLOW = ("parquet", "salvage", "rebuild", "recover")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("name", "times"),
     [(name, 1) for name in MAKING if name not in SLOW]

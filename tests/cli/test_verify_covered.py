@@ -28,6 +28,7 @@ def reported(root: Path, *options: object) -> tuple[int, dict[str, Any]]:
     return result.exit_code, result.rows[-1]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("level", [(), ("--quick",), ("--deep",)])
 @pytest.mark.parametrize("name", ["commitlog", "consumequeue", "consumequeue/Orders", "index", "config"])
 def test_a_directory_that_cannot_be_listed(
@@ -85,6 +86,7 @@ def test_a_strange_entry_elsewhere_is_no_part_of_the_store(store: HandmadeStore)
     assert (code, summary["complete"]) == (ExitCode.OK, True)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("phase", [Phase.LOG, Phase.QUEUES, Phase.INDEX, Phase.STATE])
 def test_an_interrupt_tells_the_rest(
     store: HandmadeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase

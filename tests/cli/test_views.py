@@ -206,6 +206,7 @@ def test_other_forms_and_an_untouched_store(store, store_unchanged, command, for
         assert json.loads(done.stdout)["summary"]["schema"] == f"rmqtool.{command}/1"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("seed", range(3))
 def test_hostile_records_end_in_an_answer(fresh_golden, seed):
     import random

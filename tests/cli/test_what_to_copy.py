@@ -134,6 +134,7 @@ def test_a_copy_is_never_better_than_its_store(name: str, tmp_path: Path) -> Non
     assert now in {1, 3}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", WHOLE_LOG)
 def test_no_command_takes_it_for_whole(name: str, original: Path, copy: Path, tmp_path: Path) -> None:
     further = [

@@ -37,6 +37,7 @@ TEXT_READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(data=st.data())
 def test_valid_bytes_round_trip(name: str, data: st.DataObject) -> None:
@@ -47,6 +48,7 @@ def test_valid_bytes_round_trip(name: str, data: st.DataObject) -> None:
     assert SCHEMAS[name].build(SCHEMAS[name].parse_exact(built)) == built
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(raw=st.binary(max_size=300) | st.integers(0, BIG).map(bytes))
 def test_any_bytes(name: str, raw: bytes) -> None:

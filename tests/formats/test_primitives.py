@@ -103,6 +103,7 @@ def flat(value: Any) -> Any:
     )
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", FIXED)
 @given(data=st.data())
 def test_numpy_and_construct_read_the_same(name: str, data: st.DataObject) -> None:

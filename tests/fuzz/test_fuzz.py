@@ -17,7 +17,7 @@ from tests.fuzz.commands import troubles
 from tests.helpers import ROOT, Result
 from tests.scan.conftest import numba_kernels
 
-FAST = {"kernels": 200, "commands": 60}
+FAST = {"kernels": 100, "commands": 40}
 """seeds of the usual run"""
 LONG = (*FAST, "jobs")
 HOURS = float(os.environ.get("RMQTOOL_FUZZ_HOURS", "1"))

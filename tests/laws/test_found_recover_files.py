@@ -90,6 +90,7 @@ def test_a_directory_in_a_queue_goes_where_traces_of_several_releases_are(tmp_pa
     assert rmq("doctor", tmp_path / "out", "--as-version", "4.9.8").exit_code == 0
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("table", ["[]", "null", '"x"'])
 def test_a_topic_table_of_another_shape_ends_no_recovery(tmp_path: Path, table: str) -> None:
     store = healthy_store().write(tmp_path / "store")

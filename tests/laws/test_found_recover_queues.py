@@ -305,6 +305,7 @@ def test_a_wrong_queue_number_in_a_queue_that_skips_queue_offsets(
     assert strict.units(tmp_path / "out") == strict.units(store.root)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("lying", [10, 19, 20, 39])
 def test_a_broken_body_in_a_queue_that_skips_queue_offsets(lying: int, tmp_path: Path) -> None:
     """A filler took its place, to which the entry led."""

@@ -246,6 +246,7 @@ def test_a_record_alone_in_its_queue_whose_topic_and_queue_offset_lie(tmp_path: 
     assert recovered(store, tmp_path) == was
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("wrong", [10, 11, 23])
 def test_of_two_records_with_one_queue_offset_nothing_tells_the_wrong_one(wrong: int, tmp_path: Path) -> None:
     """An intact one was moved, or lost behind the end of the other queue, and the plan did not say so."""

@@ -52,6 +52,7 @@ def as_message(row: dict[str, Any]) -> Message:
     return Message(row["topic"], row["body"], properties=dict(row["properties"]), **fields)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("crc", [False, True])
 @pytest.mark.parametrize("release", RELEASES)
 def test_columns_and_messages_are_the_same_bytes(tmp_path: Path, release: str, crc: bool) -> None:
@@ -107,6 +108,7 @@ def test_a_list_of_plain_messages_is_the_same_bytes(tmp_path: Path, release: str
     assert {ack.status for ack in answers[0]} == {PutStatus.PUT_OK}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "odd",
     [

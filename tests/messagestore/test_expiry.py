@@ -252,6 +252,7 @@ def test_a_link_that_came_since_is_not_read(tmp_path: Path, place: str) -> None:
         (tmp_path / "kept").rename(path)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_run_that_was_cut_off_is_ended_by_the_next_life(tmp_path: Path, release: str, killed: bool) -> None:

@@ -167,6 +167,7 @@ def test_a_topic_that_is_in_memory_since_is_read_there(tmp_path: Path) -> None:
 FAR = (1 << 63) - 1
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("limit", [1, 2, 32])
 @pytest.mark.parametrize(
     "unit",

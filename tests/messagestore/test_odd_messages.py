@@ -50,6 +50,7 @@ def test_messages_that_no_store_takes(
         assert bool(ack.message) is (status is not PutStatus.PUT_OK)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("beside", [1, 40])
 @pytest.mark.parametrize(
     "odd",

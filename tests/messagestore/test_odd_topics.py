@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import rmq
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("topic", ["back\\slash", "a\ttab", "turned\u202eround"])
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_queue_goes_on_in_its_own_directory(tmp_path, topic, clean):

@@ -71,6 +71,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         MessageStore.open(tmp_path / "store", config=SMALL)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("create", [False, True])
 @pytest.mark.parametrize("name", ["b533-dledger", "b497-dledger", "b533-rocksdb", "b533-rocksdb-double"])
 def test_a_store_in_files_that_are_not_written_here_is_refused(

@@ -84,6 +84,7 @@ def test_all_fields_come_back(tmp_path: Path) -> None:
     assert found.store_host == "10.0.0.1:10911"
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("torn", [False, True])
 def test_after_a_crash_everything_is_there(tmp_path: Path, release: str, torn: bool) -> None:

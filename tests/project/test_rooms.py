@@ -76,8 +76,6 @@ def problems(room: str, imports: set[str]) -> list[str]:
     found = []
     for name in sorted(imports):
         top, target = name.split(".")[0], room_of(name)
-        if top == "click":
-            found.append("click: typer has its own")
         if top in ONLY_IN and room not in ONLY_IN[top]:
             found.append(f"{room} imports {top}")
         if room == "formats" and (top not in FORMATS_MAY or top in TOUCHES_THE_WORLD):
@@ -106,11 +104,6 @@ def test_no_import_leads_back_also_for_types() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
-def test_nobody_imports_click() -> None:
-    importing = {path: imported(path) for path in sources("tests", "fixtures", "docs")}
-    assert [path for path, names in importing.items() if "click" in {n.split(".")[0] for n in names}] == []
-
-
 def test_rooms_are_known() -> None:
     folders = {path.parent.name for path in sources("rmqtool") if path.parent.parent.name == "rmqtool"}
     assert folders <= set(RANK)
@@ -122,7 +115,7 @@ def test_rooms_are_known() -> None:
         ("formats", "rmqtool.errors"), ("formats", "pyarrow"), ("formats", "os.path"),
         ("store", "rmqtool.scan.table"), ("check", "rmqtool.query"), ("scan", "rich.table"),
         ("cli", "pyspark.sql"), ("output", "rmqtool.cli.parse"), ("query", "rmqtool.output.text"),
-        ("store", "click"), ("messagestore", "rmqtool.cli.main"),
+        ("messagestore", "rmqtool.cli.main"),
     ],
 )  # fmt: skip
 def test_the_check_sees_what_is_wrong(room: str, name: str) -> None:

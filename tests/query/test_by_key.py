@@ -410,6 +410,7 @@ CLOCKS = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_window_holds_what_was_stored_in_it_whatever_the_clock_did(tmp_path, clock):
     """The first item of an index file counts its time from the end of the one before; clocks are set back."""

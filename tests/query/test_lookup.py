@@ -35,6 +35,7 @@ CLEAN = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", CLEAN)
 def test_every_unit_and_index_item_of_a_clean_store_agrees(golden, name):
     found = golden(name)

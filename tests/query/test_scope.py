@@ -54,6 +54,7 @@ def command(name: str, store: Path, *options: object) -> tuple[int, dict[str, An
     return result.exit_code, summary, summary["messages"]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["dump", "stats", "export"])
 @pytest.mark.parametrize(
     ("low", "high"), [(80, COUNT), (0, 5), (40, 43), (COUNT + 5, COUNT + 9), (None, 24), (70, None)]

@@ -55,6 +55,7 @@ KEYS = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "by", [("topic",), ("queue",), ("tag",), ("hour",), ("day", "topic"), ("kind", "tag")]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fixtures import Golden
 
 
+@pytest.mark.share
 @shows("DR-BLOCKED-DIRECTORY")
 @pytest.mark.parametrize(
     "path", ["commitlog", "consumequeue", "consumequeue/Orders", "consumequeue/Orders/1"]
@@ -84,6 +85,7 @@ def test_a_start_that_waits_for_dispatching_never_ends_without_an_index(tmp_path
     assert (refusal.code, refusal.path) == ("dispatch-stuck", "index")
 
 
+@pytest.mark.share
 @shows("DR-BLOCKED-FILE")
 @pytest.mark.parametrize("suffix", ["", ".bak"])
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def root(tmp_path: Path) -> Path:
     return copy_base("v533-a-clean", tmp_path / "store")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
 @pytest.mark.parametrize("behind", [False, True], ids=["queues-whole", "queues-behind"])
 def test_in_the_last_segment_it_costs_what_lies_behind(root: Path, release: str, behind: bool) -> None:

@@ -47,6 +47,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return counted
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "unclean"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_holes_are_not_read(tmp_path: Path, read: dict[str, int], release: str, clean: bool) -> None:

@@ -48,6 +48,7 @@ def test_an_index_file_that_is_a_link_to_itself(tmp_path: Path) -> None:
     assert "DR-REFUSE-INDEX" not in codes(start(root, "4.9.8"))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("name", "where", "release"), STATE_LINKS)
 def test_a_link_that_leads_nowhere_in_the_place_of_a_state_file(
     name: str, where: str, release: str, tmp_path: Path

@@ -56,6 +56,7 @@ CURES = (
 )
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("case", IN_ANY_ORDER)
 def test_no_outcome_depends_on_the_starts_before_it(case: str) -> None:
     """Files in front were held against the queues of the start that read them first."""

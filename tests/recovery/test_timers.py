@@ -89,6 +89,7 @@ def test_nothing_of_the_timer_log_came_along(golden: Callable[[str], Golden], tm
     assert found.verdict is Verdict.UNSAFE
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("base", "wanted"),
     [
@@ -141,6 +142,7 @@ def test_what_is_no_timer_ends_the_timer_log(golden: Callable[[str], Golden], tm
     assert found.verdict is Verdict.UNSAFE
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("position", "value", "wanted"),
     [

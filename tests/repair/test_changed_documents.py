@@ -25,6 +25,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("command", ["recover", "rebuild", "checkpoint set"])
 def test_parameters_that_no_planning_makes(command: str, damaged: Path, tmp_path: Path) -> None:
     plan, words = tmp_path / "plan.json", (*command.split(), damaged)

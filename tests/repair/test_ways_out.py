@@ -428,6 +428,7 @@ def whole(root: Path) -> set[tuple[str, bytes]]:
     return {(one.topic, one.body) for one in strict.carve(root).values()}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("messages", [35, 60, 200])
 @pytest.mark.parametrize("part", CUT)
 def test_segments_that_all_were_cut_short_get_their_length_by_their_names(

@@ -56,6 +56,7 @@ def assert_accounted(row) -> None:
         assert {name: sum(counts) for name, counts in cells[kind].items()} == row[kind]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", GOLDEN)
 def test_every_byte_is_in_one_state(golden, store_unchanged, name):
     found = golden(name)

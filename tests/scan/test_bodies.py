@@ -95,6 +95,7 @@ def test_the_limit(flags: int, extra: int) -> None:
             decompress(body, flags, limit)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("flags", [ZLIB, LZ4, ZSTD])
 def test_a_bomb_takes_no_more_memory_than_the_limit(flags: int) -> None:
     """192 MiB of zeros, a limit of four; Zstandard may overshoot by what 256 bytes of input hold."""

@@ -60,6 +60,7 @@ def test_other_programs_have_such_names_too(tmp_path, path):
     assert not looks_like_root(str(tmp_path))
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(
     "part", ["config", "checkpoint", "commitlog", "consumequeue", "index", "commitlog/00000000000000000000"]
 )
@@ -70,6 +71,7 @@ def test_what_needs_a_root_names_it(whole, part, verb):
     assert f"the store root is probably {whole}" in done.stderr
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("part", ["config", "checkpoint", "consumequeue", "index"])
 @pytest.mark.parametrize(
     "verb",

@@ -266,6 +266,7 @@ def never(*_: object, **__: object) -> None:
     raise AssertionError("one by one")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("odd", [0.0, 0.02])
 def test_columns_deliver_what_one_by_one_does(tmp_path: Path, release: str, odd: float) -> None:

@@ -63,6 +63,7 @@ def tombstones(reported: dict[str, Any]) -> list[tuple[int, int, int]]:
     return [(one["queue_id"], one["queue_offset"], one["count"]) for one in rows]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("noise", [b"\0", b"\x77"])
 @pytest.mark.parametrize("stated", [9, None])
 @pytest.mark.parametrize("truth", [0, 1])
@@ -81,6 +82,7 @@ def test_entries_tell_whose_a_record_is_that_two_queues_miss(
     assert (code, tombstones(reported)) == (0, [(1 - truth, AT, 1)])
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("noise", [b"\0", b"\x77"])
 @pytest.mark.parametrize("truth", [0, 1])
 def test_it_is_said_where_nothing_tells(truth: int, noise: bytes, tmp_path: Path) -> None:
@@ -106,6 +108,7 @@ def test_two_records_that_two_queues_miss(tmp_path: Path, *, entries: bool) -> N
     assert [there[at].slot[1] for at in places] == ([0, 1] if entries else [8, 9])
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("entries", [False, True])
 @pytest.mark.parametrize("skips", [0, 1])
 def test_a_place_for_one_of_two_lost_records(skips: int, tmp_path: Path, *, entries: bool) -> None:

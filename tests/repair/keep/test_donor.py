@@ -108,6 +108,7 @@ def test_a_few_other_bits_of_a_replica_take_the_place_of_nothing(
     assert strict.walk(tmp_path / "repaired") == (log, end)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("how", ["zeros", "empty", "copy", "exchanged"])
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_a_segment_at_an_end_of_the_log_comes_from_the_replica(

@@ -207,6 +207,7 @@ def test_a_tombstone_among_records_with_a_crc_property_has_one(case: Callable[[s
     assert now.raw[-20:].startswith(b"__CRC32#")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("damage", ["gone", "short", "noise"])
 def test_batch_queue_files_become_what_they_were(

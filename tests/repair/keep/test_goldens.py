@@ -40,6 +40,7 @@ def test_a_healthy_store_stays_as_it_is(
     )
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", ["v498-unclean", "v533-unclean", "b533-unclean", "v470-unclean"])
 def test_an_unclean_store_is_repaired_once(
     name: str, golden: Callable[[str], Golden], tmp_path: Path

@@ -207,6 +207,7 @@ def test_missing_segments_are_bridged(base: Path, tmp_path: Path, with_queues: b
     assert names == [f"{number * SEGMENT:020d}" for number in range(7)]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("gap", [1, 50, 90])
 def test_a_hole_too_small_for_a_record(base: Path, tmp_path: Path, gap: int) -> None:
     """The last bytes of a record are lost because it was written again shorter."""

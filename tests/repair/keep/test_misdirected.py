@@ -139,6 +139,7 @@ def test_a_record_of_another_time_is_not_taken(by: int, base: Path, tmp_path: Pa
     assert strict.carve(tmp_path / "repaired")[chosen].body != log[chosen].body
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("queues", [True, False])
 @pytest.mark.parametrize(("number", "off"), [(200, 0), (200, 100), (25, 4), (25, 100)])
 def test_a_record_that_states_a_wrong_offset_stays_where_it_is(

@@ -29,6 +29,7 @@ def test_zeros_inside_of_a_value_are_no_damage_to_any_command(value: str, tmp_pa
     assert (reported.exit_code, "CL-NUL-VALUE" in codes) == (0, True)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("value", ["a" + "\0" * 8 + "b", "\0b", "a\0"])
 def test_other_zeros_go_and_nobody_finds_them_afterwards(value: str, tmp_path: Path) -> None:
     store = HandmadeStore()

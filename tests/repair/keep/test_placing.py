@@ -178,6 +178,7 @@ def test_a_copy_of_a_segment_gives_what_the_segment_lacks(in_place: bool, tmp_pa
     assert {one.offset: one.placed.data for one in made.stored} == {at: one.raw for at, one in found.items()}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("own", [False, True])
 def test_so_does_a_copy_over_another_segment(own: bool, in_place: bool, tmp_path: Path) -> None:
@@ -381,6 +382,7 @@ def test_a_record_of_a_moved_file_may_get_its_own_place_back(name: str, tmp_path
     assert strict.carve(tmp_path / "out").keys() == {one.offset for one in made.stored}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("name", [20, 50 * SEGMENT])
 @pytest.mark.parametrize("which", [1, 3])
 def test_a_file_with_another_name_whose_records_have_moved_up(which: int, name: int, tmp_path: Path) -> None:

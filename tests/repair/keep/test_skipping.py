@@ -119,6 +119,7 @@ def test_entries_that_lead_behind_the_end_of_the_log_go(tmp_path: Path, *, blank
     assert places(tmp_path / "out") == {place: one for place, one in was.items() if one[0] < end}
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("number", "stated"), [(10, 10), (20, 1020), (25, 1025)])
 def test_a_lost_record_where_entries_lie_as_records_state(number: int, stated: int, tmp_path: Path) -> None:
     store = skipping(tmp_path / "store", 1000, blank=True)
@@ -150,6 +151,7 @@ def test_few_records_in_front_of_what_a_queue_skips(in_front: int, tmp_path: Pat
     holds(store, tmp_path / "out")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("head", [0, 1])
 @pytest.mark.parametrize(

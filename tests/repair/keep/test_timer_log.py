@@ -69,6 +69,7 @@ HARM: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("harm", HARM)
 def test_what_waits_is_in_the_new_log(harm: str, tmp_path: Path) -> None:
     opened = open_golden("b533-timer", tmp_path)
@@ -109,6 +110,7 @@ def test_timers_that_a_start_would_pass_over_are_due_today(tmp_path: Path) -> No
     assert not {one.code for one in found.consequences} & set(TIMER_HARM)
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("read_time", [4_102_444_800_000, 0, -1, -(1 << 63)])
 def test_nothing_is_made_where_nobody_knows_what_was_delivered(read_time: int, tmp_path: Path) -> None:
     opened = open_golden("b533-timer", tmp_path)

@@ -115,6 +115,7 @@ def cut(store: Store) -> list[Edit]:
     return [Edit(Change(action=Action.RESIZE, path=path, size=at, why="test", message="-"))]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("harm", [zeroed, renumbered, swallowed, removed, cut])
 def test_a_plan_that_loses_or_moves_an_intact_record_is_not(
     store: Store, repaired: list[Edit], harm: Callable[[Store], list[Edit]]

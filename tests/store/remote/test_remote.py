@@ -132,6 +132,7 @@ def test_a_store_whose_segment_is_replaced_is_not_complete(
     assert any("replaced" in one["message"] and one["path"] == first.path for one in findings), findings
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("change", ["gone", "empty", "shorter", "longer"])
 @pytest.mark.parametrize("which", ["commitlog first", "commitlog last", "consumequeue last", "index last"])
