@@ -32,6 +32,12 @@ class Content(Protocol):
         ...
 
 
+def chunks_of(content: Content) -> Iterator[bytes | memoryview]:
+    """All bytes in pieces, for a content that answers `read`; see `Content.chunks`."""
+    for start in range(0, content.size, CHUNK):
+        yield content.read(start, min(CHUNK, content.size - start))
+
+
 @dataclass(frozen=True, slots=True)
 class Inline:
     """Bytes in memory, for what is small: records, units, headers."""
@@ -45,9 +51,7 @@ class Inline:
 
     def chunks(self) -> Iterator[bytes | memoryview]:
         """See `Content.chunks`."""
-        view = memoryview(self.data)
-        for start in range(0, len(view), CHUNK):
-            yield view[start : start + CHUNK]
+        return chunks_of(self)
 
     def read(self, position: int, length: int) -> memoryview:
         """See `Content.read`."""

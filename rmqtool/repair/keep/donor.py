@@ -13,8 +13,8 @@ import numpy as np
 
 from formats.commitlog import HEADERS
 from formats.primitives import offset_of
-from rmqtool.repair.content import FromFile
-from rmqtool.repair.keep.overlay import Patch, chunks_of
+from rmqtool.repair.content import FromFile, chunks_of
+from rmqtool.repair.keep.overlay import Patch
 from rmqtool.repair.keep.survey import intact
 from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.scan.events import Blank, Records
@@ -50,7 +50,7 @@ class FromDonor:
     size: int
 
     def read(self, position: int, length: int) -> bytes:
-        """See `Readable.read`."""
+        """See `Content.read`."""
         with self.file.open("pread") as source:
             return source.window(self.position + position, length).tobytes()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from formats.consumequeue import real_offset
 from rmqtool.errors import RmqtoolError
-from rmqtool.repair.keep.overlay import Zeros
+from rmqtool.repair.content import Zeros
 from rmqtool.repair.keep.queue_files import by_base, odd_files, removed
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.events import Gap

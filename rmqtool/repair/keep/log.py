@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.repair.content import Zeros
 from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped, open_unplaced
 from rmqtool.repair.keep.claimed import claimed_elsewhere
 from rmqtool.repair.keep.counted import Ahead, by_units, in_skipping
@@ -24,7 +25,7 @@ from rmqtool.repair.keep.misdirected import misdirected
 from rmqtool.repair.keep.model import UNUSED, Frame, Hole, Trust
 from rmqtool.repair.keep.order import disown_for_room, order_of, scattered_runs, singleton_runs
 from rmqtool.repair.keep.outliers import SHORT
-from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
+from rmqtool.repair.keep.overlay import OverlaySource, Patch
 from rmqtool.repair.keep.proof import foreign_queues, weigh
 from rmqtool.repair.keep.refuted import refute
 from rmqtool.repair.keep.repaired_log import Repaired, RepairedLog, leave_blank, place_skipping

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.repair.content import CHUNK
 from rmqtool.store.files import StoreFile
 
 if TYPE_CHECKING:
@@ -16,63 +15,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from rmqtool.repair.content import Content
     from rmqtool.store.access import OpenMode
     from rmqtool.store.bytes import ByteSource, Window
-
-
-class Readable(Protocol):
-    """Bytes that can be asked for in parts: every content of this room is one."""
-
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        ...
-
-    def read(self, position: int, length: int) -> bytes | memoryview:
-        """The bytes `[position, position + length)`, which must lie inside."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    """Bytes in memory."""
-
-    data: bytes
-
-    @property
-    def size(self) -> int:
-        """See `Readable.size`."""
-        return len(self.data)
-
-    def read(self, position: int, length: int) -> memoryview:
-        """See `Readable.read`."""
-        return memoryview(self.data)[position : position + length]
-
-    def chunks(self) -> Iterator[bytes | memoryview]:
-        """See `Content.chunks`."""
-        return chunks_of(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Zeros:
-    """Nothing but zeros, however many."""
-
-    size: int
-
-    def read(self, position: int, length: int) -> bytes:
-        """See `Readable.read`."""
-        del position
-        return bytes(length)
-
-    def chunks(self) -> Iterator[bytes | memoryview]:
-        """See `Content.chunks`."""
-        return chunks_of(self)
-
-
-def chunks_of(content: Readable) -> Iterator[bytes | memoryview]:
-    """All bytes in pieces, see `Content.chunks`."""
-    for start in range(0, content.size, CHUNK):
-        yield content.read(start, min(CHUNK, content.size - start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +25,7 @@ class Patch:
     """Bytes from `position` on."""
 
     position: int
-    content: Readable
+    content: Content
 
     @property
     def end(self) -> int:

@@ -124,7 +124,7 @@ def _write(placed: PlacedSegment, one: Repaired) -> Edit:
         message=_message(one),
         facts=_facts([one]),
     )
-    return Edit(change, one.patch.content)  # type: ignore[arg-type]
+    return Edit(change, one.patch.content)
 
 
 def _why(one: Repaired) -> str:

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from rmqtool.repair.keep.overlay import chunks_of
+from rmqtool.repair.content import chunks_of
 from rmqtool.repair.place import Place
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Tiles:
         self._end = start + length
 
     def read(self, position: int, length: int) -> bytes:
-        """See `Readable.read`."""
+        """See `Content.read`."""
         place, end = self.start + position, self.start + position + length
         number = bisect_right(self._starts, place) - 1
         pieces = []

@@ -14,11 +14,12 @@ from fixtures import strict
 from fixtures.stores import HandmadeStore
 from formats.commitlog import encode_message
 from formats.properties import decode
+from rmqtool.repair.content import Inline, Zeros
 from rmqtool.repair.filler import SMALLEST_FILLER, filler
 from rmqtool.repair.keep.headers import read_header
 from rmqtool.repair.keep.model import Frame, Hole, Run, Survey
 from rmqtool.repair.keep.order import order_of
-from rmqtool.repair.keep.overlay import Bytes, OverlaySource, Patch, Zeros
+from rmqtool.repair.keep.overlay import OverlaySource, Patch
 from rmqtool.repair.keep.placing import PlacedSegment
 from rmqtool.repair.keep.restore import padded, restored
 from rmqtool.repair.keep.tiles import Tiles
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 def test_a_patch_lies_over_what_is_below() -> None:
     source = MemorySource(bytes(range(10)))
-    patches = (Patch(2, Bytes(b"ab")), Patch(3, Zeros(4)), Patch(12, Bytes(b"z")))
+    patches = (Patch(2, Inline(b"ab")), Patch(3, Zeros(4)), Patch(12, Inline(b"z")))
     whole = OverlaySource(source, 14, patches, "x")
     wanted = b"\0\x01a\0\0\0\0\x07\x08\x09\0\0z\0"
     assert whole.window(0, 99).tobytes() == wanted
@@ -45,7 +46,7 @@ def test_a_patch_lies_over_what_is_below() -> None:
 
 def test_a_patch_over_all_others_makes_no_product_of_windows_and_patches() -> None:
     def seconds(count: int) -> float:
-        wide, small = Patch(0, Zeros(count * 10)), (Patch(at * 10, Bytes(b"ab")) for at in range(count))
+        wide, small = Patch(0, Zeros(count * 10)), (Patch(at * 10, Inline(b"ab")) for at in range(count))
         whole = OverlaySource(None, count * 10, (wide, *small), "x")
         began = time.process_time()
         for number in range(200):
