@@ -151,11 +151,12 @@ class QueueUnits:
             return np.empty(0, self.dtype)
         window = source.window(start, length)
         units = window[: len(window) // size * size].view(self.dtype)
-        for bad in source.unreadable:
-            low, high = (bad.start - start) // size, -((start - bad.end) // size)
-            if low < len(units) and high > 0:
-                units = units.copy()
-                units[max(low, 0) : high] = np.zeros(1, self.dtype)
+        bad = source.unreadable_in(start, start + units.nbytes)
+        if bad:
+            units = units.copy()
+        for one in bad:
+            low, high = (one.start - start) // size, -((start - one.end) // size)
+            units[max(low, 0) : high] = np.zeros(1, self.dtype)
         return units
 
     def unreadable(self, number: int) -> list[BadRange]:

@@ -64,7 +64,7 @@ def readable(batch: pa.RecordBatch, starts: Ints, width: int, source: ZeroFilled
     import pyarrow as pa
 
     lost = np.zeros(len(starts), bool)
-    for bad in source.unreadable:
+    for bad in source.unreadable_in(int(starts[0]), int(starts[-1]) + width) if len(starts) else ():
         lost |= (starts < bad.end) & (starts + width > bad.start)
     return batch.filter(pa.array(~lost)) if lost.any() else batch
 

@@ -70,8 +70,7 @@ class Readable:
             yield event
 
     def _touching(self, start: int, end: int) -> list[BadRange]:
-        bad = self._source.unreadable if self._source is not None else []
-        return [one for one in bad if one.start < end and one.end > start]
+        return [] if self._source is None else self._source.unreadable_in(start, end)
 
     def _ranges(self, end: int) -> Iterator[Unreadable]:
         """Ranges that begin before `end` and were not reported yet."""

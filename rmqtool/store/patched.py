@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,8 @@ from rmqtool.store.wrapped import WrappedSource
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource, Window
+
+_START, _END = attrgetter("start"), attrgetter("end")
 
 CUT = "the file became shorter while it was read"
 
@@ -42,7 +46,7 @@ class ZeroFilledSource(WrappedSource):
         super().__init__(source)
         self._size = max(source.size, size)
         self.unreadable: list[BadRange] = []
-        """so far, by position; neighbours with the same reason are one"""
+        """so far, by position, none over another; neighbours with the same reason are one"""
 
     @property
     def size(self) -> int:
@@ -60,6 +64,12 @@ class ZeroFilledSource(WrappedSource):
         if found is None:
             self.notice_cut()
         return found
+
+    def unreadable_in(self, start: int, end: int) -> list[BadRange]:
+        """Ranges known so far that touch `[start, end)`, by position."""
+        ranges = self.unreadable
+        low = bisect_right(ranges, start, key=_END)
+        return ranges[low : bisect_left(ranges, end, low, key=_START)]
 
     def notice_cut(self) -> None:
         """Lists what the file has lost at its end, if it has."""
@@ -107,13 +117,25 @@ class ZeroFilledSource(WrappedSource):
             self._note(BadRange(start + part.size, self._size, CUT))
 
     def _note(self, bad: BadRange) -> None:
-        merged = []
-        for one in self.unreadable:
-            if one.reason == bad.reason and one.start <= bad.end and bad.start <= one.end:
-                bad = BadRange(min(one.start, bad.start), max(one.end, bad.end), bad.reason)
+        """Lists a range; what is listed already keeps its reason."""
+        ranges, at = self.unreadable, bad.start
+        low = bisect_left(ranges, bad.start, key=_END)
+        high = bisect_right(ranges, bad.end, low, key=_START)
+        parts: list[BadRange] = []
+        for one in ranges[low:high]:
+            if at < one.start:
+                parts.append(BadRange(at, one.start, bad.reason))
+            parts.append(one)
+            at = one.end
+        if at < bad.end:
+            parts.append(BadRange(at, bad.end, bad.reason))
+        joined: list[BadRange] = []
+        for one in parts:
+            if joined and joined[-1].end == one.start and joined[-1].reason == one.reason:
+                joined[-1] = BadRange(joined[-1].start, one.end, one.reason)
             else:
-                merged.append(one)
-        self.unreadable = sorted([*merged, bad], key=lambda one: one.start)
+                joined.append(one)
+        ranges[low:high] = joined
 
 
 def _frozen(buffer: Window) -> Window:

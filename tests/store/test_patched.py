@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rmqtool.errors import UnreadableError
+from rmqtool.scan.events import Unreadable
+from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access, open_source
+from rmqtool.store.bytes import MemorySource
 from rmqtool.store.patched import CUT, BadRange, ZeroFilledSource
 from tests.disks import BLOCK, break_blocks, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rmqtool.store.bytes import Window
 
 EIO = "Input/output error"
 BLOCKS = 24
@@ -77,6 +84,43 @@ def test_bad_blocks_are_met_a_few_times_only(file: Path, monkeypatch: pytest.Mon
         source.window(0, BLOCKS * BLOCK)
         assert source.unreadable == [BadRange(8 * BLOCK, 16 * BLOCK, EIO)]
     assert 0 < len(failed) <= 3 * 8
+
+
+class _EveryOther(MemorySource):
+    """Zeros of which every other block cannot be read."""
+
+    def window(self, offset: int, length: int) -> Window:
+        bad = (offset // BLOCK | 1) * BLOCK
+        if bad < min(offset + length, self.size):
+            raise UnreadableError(self.name, max(bad, offset), 1, EIO)
+        return super().window(offset, length)
+
+
+def test_time_grows_with_the_number_of_bad_blocks() -> None:
+    def seconds(blocks: int) -> float:
+        began = time.process_time()
+        with ZeroFilledSource(_EveryOther(bytes(blocks * BLOCK))) as source:
+            scan = SegmentScan(source, 0, active=False)
+            met = [event for event in scan if isinstance(event, Unreadable)]
+        assert [one.position for one in met] == list(range(BLOCK, blocks * BLOCK, 2 * BLOCK))
+        return time.process_time() - began
+
+    assert seconds(16_384) < 8 * seconds(4_096) + 0.5
+
+
+def test_a_range_keeps_the_reason_with_which_it_was_met_first(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = file.read_bytes()
+    break_blocks(monkeypatch, {file: [5]})
+    with ZeroFilledSource(open_source(file, "pread"), len(data)) as source:
+        source.window(0, len(data))
+        os.truncate(file, 3 * BLOCK)
+        source.notice_cut()
+        cut = BadRange(3 * BLOCK, 5 * BLOCK, CUT), BadRange(6 * BLOCK, len(data), CUT)
+        assert source.unreadable == [cut[0], BadRange(5 * BLOCK, 6 * BLOCK, EIO), cut[1]]
+        assert source.unreadable_in(4 * BLOCK, 5 * BLOCK) == [cut[0]]
+        assert source.unreadable_in(5 * BLOCK, 6 * BLOCK + 1) == source.unreadable[1:]
 
 
 @pytest.mark.parametrize("mode", ["map", "pread"])

@@ -61,12 +61,10 @@ class Files:
             taken = opened.window(position, length).copy()
             if opened.had_fault():
                 continue
-            end = position + length
-            for bad in opened.unreadable:
-                if bad.start < end and position < bad.end:
-                    raise UnreadableError(
-                        opened.name, bad.start, bad.length, f"{bad.reason}, after records were found there"
-                    )
+            for bad in opened.unreadable_in(position, position + length):
+                raise UnreadableError(
+                    opened.name, bad.start, bad.length, f"{bad.reason}, after records were found there"
+                )
             return taken
 
     def same(self, one: tuple[int, int], other: tuple[int, int], length: int) -> bool:
