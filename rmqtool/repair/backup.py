@@ -24,6 +24,7 @@ from rmqtool.repair.regions import (
     save_region,
     set_aside,
 )
+from rmqtool.repair.room import existing_above
 from rmqtool.repair.written import write_document
 from rmqtool.store.access import describe_mode
 from rmqtool.store.names import escape_name, unescape_name
@@ -56,7 +57,7 @@ class BackupNeeds:
 def backup_needs(store: Store, planned: Planned, backup: str) -> BackupNeeds:
     """What must be copied before a plan is carried out in place. Raises `OSError`."""
     places, files = InStore(store), 0
-    device = _device_of(backup)
+    device = os.stat(existing_above(backup)).st_dev
     kept: Counter[str] = Counter()
     for path, changes in edits_by_file(planned.plan.changes).items():
         size = facts_of(places.of(path), follow=True).size
@@ -72,13 +73,6 @@ def backup_needs(store: Store, planned: Planned, backup: str) -> BackupNeeds:
             if found.st_dev != device:
                 files += min(found.st_size, found.st_blocks * 512)
     return BackupNeeds(ranges, files)
-
-
-def _device_of(directory: str) -> int:
-    place = os.path.abspath(directory)
-    while not os.path.isdir(place):
-        place = os.path.dirname(place)
-    return os.stat(place).st_dev
 
 
 def reusable(directory: str) -> bool:

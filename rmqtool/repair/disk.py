@@ -19,7 +19,7 @@ from rmqtool.store.writing import by_descriptor, create, open_for_writing, open_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_FICLONE = 0x40049409
+FICLONE = 0x40049409
 """ioctl of Linux: the whole file shares the blocks of another one (btrfs, xfs, bcachefs)"""
 
 Identity = tuple[int, int]
@@ -76,7 +76,7 @@ class Disk:
         """The whole content by sharing blocks; False where the file system cannot."""
         with self._step("write", path):
             try:
-                fcntl.ioctl(descriptor, _FICLONE, source)
+                fcntl.ioctl(descriptor, FICLONE, source)
             except OSError:
                 return False
             return True

@@ -21,7 +21,7 @@ from rmqtool.repair.journal import STATE, After, Journal, Phase, State
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InStore, Roots, is_within, lies_in
 from rmqtool.repair.plan import Action
-from rmqtool.repair.room import demand_room, written_bytes
+from rmqtool.repair.room import demand_room, existing_above, written_bytes
 from rmqtool.store.access import in_words
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
@@ -188,9 +188,7 @@ def _demand(store: Store, planned: Planned, backup: str) -> None:
     root = os.path.realpath(store.root)
     device = os.stat(root).st_dev
     new = written_bytes(planned.edits, device)
-    parent = backup
-    while not os.path.isdir(parent):
-        parent = os.path.dirname(parent)
+    parent = existing_above(backup)
     if os.stat(parent).st_dev == device:
         demand_room(root, new + needs.total)
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.content import FromFile
-from rmqtool.repair.disk import _FICLONE
+from rmqtool.repair.disk import FICLONE
 from rmqtool.repair.plan import Action
 from rmqtool.store.names import escape_name
 
@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from rmqtool.repair.plan import Edit
 
 
-def free_bytes(directory: str) -> int:
-    """Bytes that this process may still write on the file system of a directory, or of where it will be."""
-    place = directory
+def existing_above(path: str) -> str:
+    """The nearest directory that exists: `path` itself, or the first one above it."""
+    place = os.path.abspath(path)
     while not os.path.isdir(place):
         place = os.path.dirname(place)
-    found = os.statvfs(place)
+    return place
+
+
+def free_bytes(directory: str) -> int:
+    """Bytes that this process may still write on the file system of a directory, or of where it will be."""
+    found = os.statvfs(existing_above(directory))
     return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) * found.f_frsize
 
 
@@ -32,7 +37,7 @@ def shares_blocks(source: str, directory: str) -> bool:
     """Whether a file in `directory` can share the blocks of `source`: tried with a file of no name."""
     try:
         with open(source, "rb") as original, tempfile.TemporaryFile(dir=directory) as trial:
-            fcntl.ioctl(trial.fileno(), _FICLONE, original.fileno())
+            fcntl.ioctl(trial.fileno(), FICLONE, original.fileno())
     except OSError:
         return False
     return True

@@ -17,7 +17,7 @@ from rmqtool.repair.output import Output
 from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import Evidence
-from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
+from rmqtool.repair.room import demand_room, existing_above, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, set_directory_facts, tree_of
 from rmqtool.store.access import in_words
 from rmqtool.store.holding import refuse_if_held
@@ -76,9 +76,7 @@ def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: b
     tree = tree_of(store, without, follow_links=follow_links)
     _refuse_left_out(tree, planned)
     _refuse_twins(tree)
-    parent = output
-    while not os.path.isdir(parent):
-        parent = os.path.dirname(os.path.abspath(parent))
+    parent = existing_above(output)
     sample = next((one.location for one in tree.files if one.size), None)
     shares = sample is not None and os.access(parent, os.W_OK) and shares_blocks(sample, parent)
     needed = written_bytes(planned.edits, os.stat(parent).st_dev) + (0 if shares else tree.data_bytes)

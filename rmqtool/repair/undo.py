@@ -159,8 +159,7 @@ def demand_saved(plan: UndoPlan) -> None:
         entry = step.entry
         saved, wanted = file_path(plan.directory, entry.path), entry.sha256
         if step.way is Way.BYTES and step.position is not None:
-            saved = piece_path(plan.directory, entry.path, step.position)
-            wanted = next(one.sha256 for one in entry.pieces or () if one.position == step.position)
+            saved, wanted = piece_path(plan.directory, entry.path, step.position), step.sha256
         elif step.way is not Way.PUT_BACK or wanted is None or not os.path.lexists(saved):
             continue
         if sha256_of_file(saved, like=wanted) != wanted:

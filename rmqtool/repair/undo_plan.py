@@ -33,13 +33,18 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to restore. position, length: of BYTES and CUT. changed: why it cannot be, else None."""
+    """One thing to restore.
+
+    position, length: of BYTES and CUT. changed: why it cannot be, else None. sha256: of the old bytes that
+    the journal has for BYTES.
+    """
 
     entry: Entry
     way: Way
     position: int | None = None
     length: int | None = None
     changed: str | None = None
+    sha256: str | None = None
 
     @property
     def key(self) -> str:
@@ -64,7 +69,7 @@ class Judge:
         """What must be done for one path: none when it is as it was. Raises `OSError`, `StoreIOError`."""
         found = self._pieces(entry) if entry.pieces is not None else self._whole(entry)
         return [
-            Step(one.entry, one.way, one.position, one.length, "left by the undo that was stopped")
+            replace(one, changed="left by the undo that was stopped")
             if self._between and one.key in self._skipped
             else one
             for one in found
@@ -94,7 +99,7 @@ class Judge:
     ) -> Step | None:
         size, digest = left
         way = Way.BYTES if piece.before else Way.CUT
-        step = Step(entry, way, piece.position, piece.before or piece.after)
+        step = Step(entry, way, piece.position, piece.before or piece.after, sha256=piece.sha256 or None)
         if self._between:
             return step
         if self._is_before(entry, piece, now):
@@ -105,7 +110,7 @@ class Judge:
             reason = f"{more} bytes were appended since, they stay" if more > 0 else "the file was cut since"
         elif piece.after and sha256_of_file(entry.location, piece.position, piece.after, digest) != digest:
             reason = "was written since"
-        return Step(entry, way, step.position, step.length, reason)
+        return replace(step, changed=reason)
 
     def _is_before(self, entry: Entry, piece: Piece, now: Facts) -> bool:
         if piece.before != piece.after and now.size != entry.before.size:
