@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,8 @@ class Comparison:
         held = [(int(start), int(end)) for found in self._found for start, end, _ in found.spans]
         outside = _merged([*alone[0], *alone[1]])
         spans = _merged(held)
-        for start, end in blocks.differing:
-            if not _touched(spans, start, end):
-                spans.append(self._bytes(start, end))
-        return _without(_merged(spans), outside)
+        beside = [self._bytes(*one) for one in blocks.differing if not _touches(spans, *one)]
+        return _without(_merged([*spans, *beside]), outside)
 
     def _bytes(self, start: int, end: int) -> tuple[int, int]:
         """The first and the last byte of a run that differ, where no record does."""
@@ -240,9 +239,8 @@ def _range(state: str, start: int, end: int, a: int | None = None, b: int | None
 
 
 def _count(found: Differing, start: int, end: int) -> int:
-    spans = found.spans
-    inside = (spans[:, 0] >= start) & (spans[:, 0] < end)
-    return int(spans[inside, 2].sum())
+    first, last = np.searchsorted(found.spans[:, 0], (start, end))
+    return int(found.spans[first:last, 2].sum())
 
 
 def _outside(log: _Log, common: tuple[int, int]) -> list[tuple[int, int]]:
@@ -262,18 +260,19 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _touched(spans: list[tuple[int, int]], start: int, end: int) -> bool:
-    return any(low < end and start < high for low, high in spans)
+def _touches(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether one of the spans, which are merged, lies in [start, end) in part."""
+    last = bisect_left(spans, (end,)) - 1
+    return last >= 0 and spans[last][1] > start
 
 
 def _without(spans: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans with what lies in others taken out; both merged."""
     found = []
+    ends = [high for _, high in others]
     for start, end in spans:
         at = start
-        for low, high in others:
-            if high <= at or low >= end:
-                continue
+        for low, high in others[bisect_right(ends, start) : bisect_left(others, (end,))]:
             if at < low:
                 found.append((at, low))
             at = max(at, high)

@@ -48,9 +48,8 @@ class Differing:
     """What of a log is not the same in the other.
 
     hashes, offsets: of the records of `share`, identity and place; a smaller share than was asked for where
-    there are too many. spans: starts, ends and numbers of records
-    of stretches of neighbours, of all records. damaged: of them, and gaps. last_timestamp: the greatest store
-    time of them.
+    there are too many. spans: starts, ends and numbers of records of stretches of neighbours, of all
+    records, in order of the log. damaged: of them, and gaps. last_timestamp: the greatest store time of them.
     """
 
     share: Share = field(default_factory=Share)
@@ -68,6 +67,7 @@ def differing_records(side: Side, other: Side, options: ReadOptions, share: Shar
     found = Differing(share or Share())
     hashes: list[Hashes] = []
     offsets: list[Ints] = []
+    spans: list[Ints] = []
     held = 0
     chooser = _Chooser(side, other, options)
     how = LogScan(
@@ -82,7 +82,7 @@ def differing_records(side: Side, other: Side, options: ReadOptions, share: Shar
             if not piece.content.num_rows:
                 continue
             own, places = _identity(piece.content), piece.content["physical_offset"].to_numpy()
-            _note(found, piece.content)
+            _note(found, spans, piece.content)
             kept = found.share.holds(own)
             hashes.append(own[kept])
             offsets.append(places[kept])
@@ -92,12 +92,14 @@ def differing_records(side: Side, other: Side, options: ReadOptions, share: Shar
         elif chooser.touches(piece.segment, piece.content):
             if isinstance(piece.content, Gap):
                 start = piece.segment.base + piece.content.position
-                found.spans = np.vstack([found.spans, [[start, start + piece.content.length, 0]]])
+                spans.append(np.array([[start, start + piece.content.length, 0]], np.int64))
                 found.damaged += 1
             elif isinstance(piece.content, Unreadable):
                 found.left += not_read(piece.segment, piece.content)
     found.hashes = np.concatenate([np.empty(0, np.uint64), *hashes])
     found.offsets = np.concatenate([np.empty(0, np.int64), *offsets])
+    every = np.concatenate([np.empty((0, 3), np.int64), *spans])
+    found.spans = every[np.argsort(every[:, 0], kind="stable")]
     return found
 
 
@@ -123,17 +125,18 @@ def _identity(batch: pa.RecordBatch) -> Hashes:
     return found
 
 
-def _note(found: Differing, batch: pa.RecordBatch) -> None:
+def _note(found: Differing, known: list[Ints], batch: pa.RecordBatch) -> None:
+    """Counts the records of a batch and puts their stretches behind those that are known."""
     starts = batch["physical_offset"].to_numpy()
     ends = starts + batch["store_size"].to_numpy()
     first = np.flatnonzero(np.concatenate([[True], starts[1:] != ends[:-1]]))
     last = np.concatenate([first[1:], [len(starts)]]) - 1
     spans = np.column_stack([starts[first], ends[last], last - first + 1])
-    if len(found.spans) and found.spans[-1, 1] == spans[0, 0]:
-        spans[0, 0] = found.spans[-1, 0]
-        spans[0, 2] += found.spans[-1, 2]
-        found.spans = found.spans[:-1]
-    found.spans = np.vstack([found.spans, spans])
+    if known and known[-1][-1, 1] == spans[0, 0]:
+        spans[0, 0] = known[-1][-1, 0]
+        spans[0, 2] += known[-1][-1, 2]
+        known[-1] = known[-1][:-1]
+    known.append(spans)
     found.records += len(starts)
     found.damaged += int(pc.sum(pc.equal(batch["crc"], "bad")).as_py() or 0)
     newest = pc.max(batch["store_timestamp"]).as_py()
