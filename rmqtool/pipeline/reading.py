@@ -112,6 +112,7 @@ def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.Recor
 
 
 def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) -> Iterator[pa.RecordBatch]:
+    from rmqtool.scan.file_rows import not_covered
     from rmqtool.scan.files import FileReader, RowBatch
 
     wanted = {"consumequeue": "unit", "index_items": "index_item"}[options.table]
@@ -127,18 +128,11 @@ def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) 
                     if item.type == wanted:
                         yield _named(item.batch, partition.store)
                 elif item["type"] == "gap":
-                    lacking(_lost(item))
+                    lacking(not_covered(item))
 
 
 def _named(batch: pa.RecordBatch, store: str) -> pa.RecordBatch:
     return batch.append_column("store", pa.repeat(as_text(store), batch.num_rows))
-
-
-def _lost(row: Row) -> Row:
-    if row["reason"] == "unreadable":
-        return unreadable(row["path"], row["error"], row["position"], row["length"])
-    place = {name: row[name] for name in ("path", "position", "length")}
-    return place | {"reason": Incomplete.DAMAGE.value}
 
 
 _FINDINGS_AT_ONCE = 1024

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rmqtool.scan.events import Gap, Tail
+from rmqtool.store.coverage import Incomplete, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,14 @@ def unreadable_rows(file: StoreFile, source: ZeroFilledSource) -> Iterator[Row]:
     for bad in source.unreadable:
         row = {"type": "gap", "path": file.display_path, "position": bad.start, "length": bad.length}
         yield row | {"reason": "unreadable", "error": bad.reason}
+
+
+def not_covered(gap: Row) -> Row:
+    """A row of a gap as one of `not_covered`."""
+    if gap["reason"] == "unreadable":
+        return unreadable(gap["path"], gap["error"], gap["position"], gap["length"])
+    place = {name: gap[name] for name in ("path", "position", "length")}
+    return place | {"reason": Incomplete.DAMAGE.value}
 
 
 def readable(batch: pa.RecordBatch, starts: Ints, width: int, source: ZeroFilledSource) -> pa.RecordBatch:

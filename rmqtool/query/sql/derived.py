@@ -10,10 +10,10 @@ import pyarrow as pa
 from rmqtool.query.groups import committed_offsets
 from rmqtool.query.sql.dataset import Part, StoreDataset, of_batches, within
 from rmqtool.query.topics import SYSTEM_TOPICS, known_topics
+from rmqtool.scan.file_rows import not_covered
 from rmqtool.scan.files import FileReader, RowBatch
 from rmqtool.scan.index_batches import ITEM_SCHEMA
 from rmqtool.scan.unit_batches import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
-from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import as_text, topic_keys
 
@@ -107,7 +107,7 @@ class FilesTable:
                 if item.type == self._type:
                     yield self._arranged(item.batch)
             elif item["type"] == "gap":
-                self._lacking.add(_lost(item))
+                self._lacking.add(not_covered(item))
 
     def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         known = set(batch.schema.names) - self._hidden
@@ -116,14 +116,6 @@ class FilesTable:
             for field in self._schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _lost(row: dict[str, Any]) -> dict[str, Any]:
-    """A gap as a row of `not_covered`."""
-    if row["reason"] == "unreadable":
-        return unreadable(row["path"], row["error"], row["position"], row["length"])
-    place = {name: row[name] for name in ("path", "position", "length")}
-    return place | {"reason": Incomplete.DAMAGE.value}
 
 
 _TAG_HASHES = frozenset({"tags_code", "ext_tags_code"})
