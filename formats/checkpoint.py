@@ -41,7 +41,8 @@ Checkpoint = Schema(
 TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
 """store times of messages, ms"""
 
-_CLOCK_MARGIN_MS = 3000
+CLOCK_MARGIN_MS = 3000
+"""by which recovery begins earlier than the checkpoint says"""
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _PID = re.compile(rb"0|[1-9][0-9]{0,18}")
 
@@ -57,7 +58,7 @@ def parse_checkpoint(data: bytes) -> Container:
 def min_timestamp(checkpoint: Container) -> int:
     """The store timestamp that a recovery may start from (`StoreCheckpoint#getMinTimestamp`)."""
     earlier = min(int(checkpoint.physic_msg_timestamp), int(checkpoint.logics_msg_timestamp))
-    return max(earlier - _CLOCK_MARGIN_MS, 0)
+    return max(earlier - CLOCK_MARGIN_MS, 0)
 
 
 def min_timestamp_index(checkpoint: Container) -> int:

@@ -82,12 +82,14 @@ ExtUnit = Schema(
 
 EXT_MIN_SIZE = sizeof(cs.Struct(*_EXT_FIELDS))
 EXT_MAX_SIZE = 0x7FFF
+"""`CqExtUnit#MAX_EXT_UNIT_SIZE`"""
 EXT_END_MARKER = cs.Int16sb.build(-1)
 """Stands where the next unit would start when a file has no room for it; readers go on in the next file."""
 
-_ADDRESS_BASE = -(1 << 63)
+EXT_ADDRESS_BASE = -(1 << 63)
+"""the address of the first byte"""
 EXT_MAX_ADDRESS = -(1 << 31) - 1
-EXT_MAX_REAL_OFFSET = EXT_MAX_ADDRESS - _ADDRESS_BASE
+EXT_MAX_REAL_OFFSET = EXT_MAX_ADDRESS - EXT_ADDRESS_BASE
 
 
 def is_pre_blank(physical_offset: int, size: int, tags_code: int) -> bool:
@@ -104,14 +106,14 @@ def ext_address(real_offset: int) -> int:
     """The tags code that points to byte `real_offset` of the extension files."""
     if not 0 <= real_offset <= EXT_MAX_REAL_OFFSET:
         raise FormatError(f"{real_offset} is not an offset in extension files", "tags_code")
-    return real_offset + _ADDRESS_BASE
+    return real_offset + EXT_ADDRESS_BASE
 
 
 def real_offset(address: int) -> int:
     """The byte in the extension files that an address points to; FormatError when it is not an address."""
-    if not is_ext_address(address) or address < _ADDRESS_BASE:
+    if not is_ext_address(address) or address < EXT_ADDRESS_BASE:
         raise FormatError(f"{address} is not an extension address", "tags_code")
-    return address - _ADDRESS_BASE
+    return address - EXT_ADDRESS_BASE
 
 
 def encode_ext_unit(tags_code: int, msg_store_time: int, bit_map: bytes = b"") -> bytes:

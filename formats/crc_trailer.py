@@ -29,6 +29,7 @@ CrcTrailer = Schema(
 )
 
 TRAILER_SIZE = sizeof(CrcTrailer)
+_NAME = props.CRC32.encode() + bytes([props.NAME_SEPARATOR])
 
 
 def digits_of(value: int) -> str:
@@ -61,6 +62,11 @@ def reserve(properties: bytes) -> bytes:
     if own and own[-1] != props.PROPERTY_SEPARATOR:
         own += bytes([props.PROPERTY_SEPARATOR])
     return own + bytes(TRAILER_SIZE)
+
+
+def has_trailer(record: bytes) -> bool:
+    """Whether a record ends in the property."""
+    return record[-TRAILER_SIZE:].startswith(_NAME)
 
 
 def seal(record: bytes) -> bytes:

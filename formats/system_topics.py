@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from formats.tags_code import SCHEDULE_TOPIC
+from formats.trace_context import TRACE_TOPIC
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -12,6 +13,25 @@ TRANSACTION_GROUP = "CID_RMQ_SYS_TRANS"
 """whose offsets say how far half and op messages are settled (`MixAll#CID_SYS_RMQ_TRANS`)"""
 BROKER_TOPICS = frozenset({SCHEDULE_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, CHECK_MAX_TOPIC})
 """of delays and transactions, which brokers make themselves"""
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+"""where messages of arbitrary delivery times wait (`TimerMessageStore#TIMER_TOPIC`)"""
+AUTO_CREATE_TOPIC = "TBW102"
+"""whose settings new topics get (`TopicValidator#AUTO_CREATE_TOPIC_KEY_TOPIC`)"""
+SYSTEM_TOPIC_SET = frozenset(
+    {
+        *BROKER_TOPICS,
+        AUTO_CREATE_TOPIC,
+        "BenchmarkTest",
+        TRACE_TOPIC,
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CHECKPOINT_TOPIC",
+    }
+)
+"""of `TopicValidator`, by the latest release"""
+SYSTEM_TOPIC_PREFIX = "rmq_sys_"
+REVIVE_PREFIX = f"{SYSTEM_TOPIC_PREFIX}REVIVE_LOG_"
+"""with the name of the cluster after it (`PopAckConstants#buildClusterReviveTopic`)"""
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 OP_REMOVE_TAG = "d"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.system_topics import CHECK_MAX_TOPIC, SYSTEM_TOPIC_PREFIX
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_ALWAYS_THERE = (LMQ_PREFIX, "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
+_ALWAYS_THERE = (LMQ_PREFIX, SCHEDULE_TOPIC, "RMQ_SYS_", SYSTEM_TOPIC_PREFIX, CHECK_MAX_TOPIC)
 """topics that need no entry in the topic table"""
 
 

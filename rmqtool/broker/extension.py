@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import EXT_MAX_ADDRESS, EXT_MIN_SIZE, ExtHead, real_offset
+from formats.consumequeue import EXT_ADDRESS_BASE, EXT_MAX_ADDRESS, EXT_MIN_SIZE, ExtHead, real_offset
 from formats.primitives import dtype_of
 from rmqtool.broker.load import RefusedError
 from rmqtool.broker.queue_records import NO_CODE
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _STEP = (1 << 20) // UNIT.itemsize
 _CHUNK = 1 << 20
 _HEAD = dtype_of(ExtHead)
-_LOWEST = -(1 << 63)
-"""the address of the first byte"""
 
 
 def recover_extension(files: MappedFiles, address: int | None, mode: OpenMode) -> None:
@@ -73,7 +71,7 @@ def count_cut(queue: Sequence[MappedFile], first: int, floor: int, files: Mapped
             reported = reported[
                 (reported["tags_code"] <= EXT_MAX_ADDRESS) & (reported["physical_offset"] >= floor)
             ]
-            places = reported["tags_code"].astype(np.int64) - _LOWEST
+            places = reported["tags_code"].astype(np.int64) - EXT_ADDRESS_BASE
             left = np.isin(places // files.size * files.size, bases) & (places < files.max_offset)
             count += int((~left).sum())
     return count
@@ -81,7 +79,7 @@ def count_cut(queue: Sequence[MappedFile], first: int, floor: int, files: Mapped
 
 def codes_at(addresses: Ints, files: MappedFiles, mode: OpenMode) -> Ints:
     """What addresses resolve to on the disk, `NO_CODE` where no unit begins (`CqExtUnit#read`)."""
-    places = addresses - _LOWEST
+    places = addresses - EXT_ADDRESS_BASE
     found = np.full(len(places), NO_CODE)
     for number in np.unique(places // files.size).tolist():
         one = next((one for one in files.files if one.base == number * files.size), None)

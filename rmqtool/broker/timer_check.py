@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from formats.system_topics import TIMER_TOPIC
 from formats.timer import TIMER_CHECK_SIZE, TIMER_UNIT_SIZE, parse_timer_check
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.files import StoreFile
 
-TIMERS = ("rmq_sys_wheel_timer", 0)
+TIMERS = (TIMER_TOPIC, 0)
 """topic and queue that timers are taken from"""
 CHECK = "config/timercheck"
 _CLOCKS_DIFFER = 3_600_000

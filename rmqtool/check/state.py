@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formats.checkpoint import CHECKPOINT_SIZE, TIMES, Abort, Checkpoint, parse_checkpoint
+from formats.checkpoint import (
+    CHECKPOINT_SIZE,
+    CLOCK_MARGIN_MS,
+    TIMES,
+    Abort,
+    Checkpoint,
+    parse_checkpoint,
+)
 from formats.errors import FormatError
 from formats.primitives import offset_of
 from rmqtool.broker.timer_check import TIMERS
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["LogEnd", "QueueEnds", "check_state", "is_unclean"]
 
 _LONG = 8
-_MARGIN_MS = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ def _times(path: str, raw: bytes, log_end: LogEnd | None, *, unclean: bool) -> I
             # a clean stop writes the second one exactly; the first is often 0 after a short run
             if value == 0 and (unclean or name == "logics_msg_timestamp"):
                 code = "CP-ZERO"
-            elif unclean and 0 < value < last - _MARGIN_MS:
+            elif unclean and 0 < value < last - CLOCK_MARGIN_MS:
                 code = "CP-BEHIND"
         if code is not None:
             place = offset_of(Checkpoint, name)

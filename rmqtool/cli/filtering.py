@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rmqtool.cli.parse import (
+    INT32_MAX,
     named,
     parse_int,
     parse_name_value,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Many = list[str] | None
-
-INT32_MAX = (1 << 31) - 1
 
 
 class Filters:

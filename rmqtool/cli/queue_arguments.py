@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.cli.parse import named, parse_int
+from rmqtool.cli.parse import INT32_MAX, named, parse_int
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqtool.broker.queue_view import QueueView
     from rmqtool.cli.context import Context
     from rmqtool.store.layout import Store
-
-INT32_MAX = (1 << 31) - 1
 
 
 def parse_queue(text: str) -> int:

@@ -15,9 +15,8 @@ from formats.system_topics import is_system_topic
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.arguments import checked
 from rmqtool.messagestore.messages import IllegalMessageError
-from rmqtool.store.config import INT_MAX
 from rmqtool.store.config_json import TopicConfig
-from rmqtool.store.names import escape_name, names_directory
+from rmqtool.store.names import INT_MAX, escape_name, names_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -12,6 +12,14 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from formats.commitlog import SysFlag
+from formats.properties import CRC32
+from formats.system_topics import (
+    CHECK_MAX_TOPIC,
+    HALF_TOPIC,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPIC_SET,
+    TIMER_TOPIC,
+)
 from formats.tags_code import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
@@ -92,7 +100,7 @@ NAMES: Final = NUMBERS | frozenset(
 )
 """names that are RocketMQ's own; other names are the user's and hidden with the properties"""
 
-DIGEST: Final = "__CRC32#"
+DIGEST: Final = CRC32
 """a CRC of the whole record: short hidden parts can be tried out against it, so anything hidden hides it"""
 
 _HOST_NAME = re.compile(
@@ -114,21 +122,9 @@ _HOST_TEXT = re.compile(
 
 _TRACE = re.compile(rb"(?:Pub|SubBefore|SubAfter|EndTransaction|Recall)\x01")
 
-_INTERNAL = frozenset(
-    {
-        "TBW102",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
-    }
-)
-_USERS = frozenset(
-    {SCHEDULE_TOPIC, "RMQ_SYS_TRANS_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "rmq_sys_wheel_timer"}
-)
+_USERS = frozenset({SCHEDULE_TOPIC, HALF_TOPIC, CHECK_MAX_TOPIC, TIMER_TOPIC})
 """internal topics whose bodies are those of users"""
+_INTERNAL = SYSTEM_TOPIC_SET - _USERS
 
 _WRAPPED = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 
@@ -159,7 +155,8 @@ def is_composed(topic: str | None, sys_flag: int, body: bytes | None) -> bool:
     Batches, traces (also under a topic of the user's choice) and bodies of internal topics. body: plain, None
     where it is not at hand.
     """
-    internal = topic in _INTERNAL or ((topic or "").lower().startswith("rmq_sys_") and topic not in _USERS)
+    prefixed = (topic or "").lower().startswith(SYSTEM_TOPIC_PREFIX)
+    internal = topic in _INTERNAL or (prefixed and topic not in _USERS)
     return bool(sys_flag & _WRAPPED) or internal or (body is not None and _TRACE.match(body) is not None)
 
 

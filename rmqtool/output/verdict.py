@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.system_topics import TIMER_TOPIC
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.catalogue import Severity
 from rmqtool.output.sizes import human_bytes
 from rmqtool.recovery.outcome import Verdict
@@ -26,8 +28,6 @@ _MOST = 3
 """names that a headline lists"""
 _CAUSES = ("DR-BLOCKED-DIRECTORY", "DR-QUEUES-DESTROYED", "DR-LOG-GONE")
 """what says the cause of all the rest, and what to do"""
-_DELAYED = "SCHEDULE_TOPIC_XXXX"
-_TIMERS = "rmq_sys_wheel_timer"
 
 
 def headline(outcomes: Sequence[Outcome], verdict: Verdict) -> str:
@@ -158,7 +158,7 @@ def _table(path: str) -> str:
 
 
 _UNKNOWN = ("DR-TOPICS-UNKNOWN", "DR-OFFSETS-UNKNOWN", "DR-DELAY-OFFSETS-UNKNOWN")
-_WAITING = {_DELAYED: "delayed messages", _TIMERS: "timers"}
+_WAITING = {SCHEDULE_TOPIC: "delayed messages", TIMER_TOPIC: "timers"}
 _LOADS = {
     "primary": "it is",
     "bak": "its older .bak",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formats.system_topics import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from formats.system_topics import CHECK_MAX_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, TIMER_TOPIC
 from formats.tags_code import SCHEDULE_TOPIC
+from formats.trace_context import TRACE_TOPIC
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
@@ -20,9 +21,9 @@ SYSTEM_TOPICS = (
     SCHEDULE_TOPIC,
     HALF_TOPIC,
     OP_HALF_TOPIC,
-    "RMQ_SYS_TRACE_TOPIC",
+    TRACE_TOPIC,
     CHECK_MAX_TOPIC,
-    "rmq_sys_wheel_timer",
+    TIMER_TOPIC,
 )
 """topics that records may be in although neither queues nor settings name them"""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import SysFlag
+from formats.system_topics import HALF_TOPIC
 from rmqtool.broker.columns import of_topic, properties_match
 from rmqtool.scan.bodies import BodyError, decompress
 from rmqtool.scan.fields import CrcState, Field, Issue
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     Offsets = npt.NDArray[np.int64]
 
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 _REAL_TOPIC = r"(?:^|\x02)REAL_TOPIC\x01"
 
 

@@ -15,7 +15,14 @@ from formats import batch
 from formats import properties as props
 from formats.commitlog import SysFlag
 from formats.java import java_parse_int
-from formats.system_topics import HALF_TOPIC, OP_HALF_TOPIC, OP_REMOVE_TAG
+from formats.system_topics import (
+    AUTO_CREATE_TOPIC,
+    HALF_TOPIC,
+    OP_HALF_TOPIC,
+    OP_REMOVE_TAG,
+    REVIVE_PREFIX,
+    TIMER_TOPIC,
+)
 from formats.tags_code import SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
@@ -26,10 +33,6 @@ if TYPE_CHECKING:
 MARK = "RMQTOOL_TOMBSTONE"
 """Name of the property that holds the plan's id, and the tag."""
 
-TIMER_TOPIC = "rmq_sys_wheel_timer"
-REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
-
-_NO_OWNER_TOPIC = "TBW102"
 _ENOUGH_CHECKS = "2147483647"
 _SMALLEST = b"T\x01T\x02"
 
@@ -125,7 +128,7 @@ def _schedule(place: Place, mark: _Mark, kept: bytes) -> Iterator[Form]:
     for properties in mark.on(_with(kept, discarded | level)):
         yield Form(properties, mark.body)
     yield Form(_with(props.without(kept, props.DELAY), discarded), mark.body)
-    delivered = discarded | {props.REAL_TOPIC: _NO_OWNER_TOPIC}
+    delivered = discarded | {props.REAL_TOPIC: AUTO_CREATE_TOPIC}
     yield Form(_with(props.without(kept, props.DELAY), delivered), mark.body, least_body=1)
 
 

@@ -6,7 +6,14 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from formats.consumequeue import EXT_END_MARKER, EXT_MIN_SIZE, ExtUnit, ext_address, is_ext_address
+from formats.consumequeue import (
+    EXT_END_MARKER,
+    EXT_MAX_SIZE,
+    EXT_MIN_SIZE,
+    ExtUnit,
+    ext_address,
+    is_ext_address,
+)
 from formats.errors import FormatError
 from rmqtool.scan.events import Gap, Tail, TailContent
 from rmqtool.scan.fields import Stop
@@ -17,7 +24,6 @@ if TYPE_CHECKING:
 
     from rmqtool.store.bytes import ByteSource
 
-_LARGEST = 0x7FFF
 _CHUNK = 1 << 20
 
 
@@ -45,9 +51,9 @@ def read_extension(source: ByteSource, base: int) -> Iterator[ExtensionUnit | En
     at = 0
     chunk, start = b"", 0
     while at < source.size:
-        if at + _LARGEST > start + len(chunk) and start + len(chunk) < source.size:
+        if at + EXT_MAX_SIZE > start + len(chunk) and start + len(chunk) < source.size:
             chunk, start = source.window(at, _CHUNK).tobytes(), at
-        raw = chunk[at - start : at - start + _LARGEST]
+        raw = chunk[at - start : at - start + EXT_MAX_SIZE]
         if raw.startswith(EXT_END_MARKER):
             yield EndMarker(at)
             at += len(EXT_END_MARKER)
@@ -92,7 +98,7 @@ class ExtensionLookup:
         if index < 0:
             return None
         base, source = self._files[index]
-        raw = source.window(offset - base, _LARGEST).tobytes() if offset - base < source.size else b""
+        raw = source.window(offset - base, EXT_MAX_SIZE).tobytes() if offset - base < source.size else b""
         try:
             return int(ExtUnit.parse(raw).tags_code)
         except FormatError:

@@ -13,6 +13,8 @@ import numpy as np
 
 from formats.java import java_parse_int, java_split, java_utf8_decode
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
+from formats.system_topics import RETRY_PREFIX, SYSTEM_TOPIC_PREFIX
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.scan.fields import Field, Issue
 
 if TYPE_CHECKING:
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 LMQ_PREFIX = "%LMQ%"
-_EXEMPT = ("%RETRY%", "rmq_sys_")
-_SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+_EXEMPT = (RETRY_PREFIX, SYSTEM_TOPIC_PREFIX)
 _PLAIN = "^[0-9]{1,18}(,[0-9]{1,18})*$"
 """lists of offsets that nothing is odd about"""
 
@@ -267,7 +268,7 @@ def takes_number(name: str, *, lmq: bool) -> bool:
 
 def is_exempt(topic: str, rule: MultiDispatch) -> bool:
     """Whether records of a topic feed no further queues, whatever they name."""
-    return rule is MultiDispatch.USER_TOPICS and (topic.startswith(_EXEMPT) or topic == _SCHEDULE)
+    return rule is MultiDispatch.USER_TOPICS and (topic.startswith(_EXEMPT) or topic == SCHEDULE_TOPIC)
 
 
 def inner_batches(

@@ -25,11 +25,9 @@ from formats.index import file_size as index_file_size
 from formats.primitives import java_parse_int, sizeof
 from rmqtool.errors import UsageError
 from rmqtool.store.kinds import ROCKSDB_STORE_TYPE
-from rmqtool.store.names import escape_name, may_be_path
+from rmqtool.store.names import INT_MAX, escape_name, may_be_path
 from rmqtool.store.properties import read_properties
 
-LONG_MAX = (1 << 63) - 1
-INT_MAX = (1 << 31) - 1
 UNIT = sizeof(Unit)
 BATCH_UNIT = sizeof(BatchUnit)
 

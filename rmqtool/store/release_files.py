@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
 from formats.errors import FormatError
+from formats.system_topics import REVIVE_PREFIX, SYSTEM_TOPIC_PREFIX, TIMER_TOPIC
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.config_json import read_listed
 from rmqtool.store.index_header import index_header
@@ -48,7 +49,7 @@ _ROCKSDB = {
     "config/rdb": "5.3.2",
     "kvStore": "5.3.2",
 }
-_NEW_TOPICS = ("rmq_sys_wheel_timer", "rmq_sys_REVIVE_LOG_", "rmq_sys_SYNC_BROKER_MEMBER_")
+_NEW_TOPICS = (TIMER_TOPIC, REVIVE_PREFIX, f"{SYSTEM_TOPIC_PREFIX}SYNC_BROKER_MEMBER_")
 _VERSIONED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from fixtures.builder import HandmadeLog
+from formats.system_topics import SYSTEM_TOPIC_SET
 from rmqtool.query.duplicates.copies import Copy, copy_of
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.stats import groups
@@ -98,6 +99,7 @@ def test_internal_topics_have_their_share(golden):
     assert rows["SCHEDULE_TOPIC_XXXX"]["messages"] <= summary["internal_messages"]
     assert copy_of("TopicBasic") is Copy.OWN
     assert copy_of("%DLQ%g") is Copy.DEAD_LETTER
+    assert all(copy_of(topic) is not Copy.OWN for topic in SYSTEM_TOPIC_SET)
 
 
 def test_compression_gain(golden):

@@ -10,8 +10,7 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.messagestore.engine import DirPositional, EngineOptions, Stop, open_engine, read_settings
 from rmqtool.cli.options import OutputOptions, VersionOptions
-from rmqtool.cli.parse import named, parse_int, parse_text
-from rmqtool.cli.queue_arguments import INT32_MAX
+from rmqtool.cli.parse import INT32_MAX, named, parse_int, parse_text
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from formats.commitlog import SysFlag
 from rmqtool.query.duplicates.hashes import Share, text_hashes
 from rmqtool.query.not_read import not_read
 from rmqtool.scan.events import Gap, Records, Unreadable
@@ -32,7 +33,6 @@ MOST = 4_000_000
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _IDENTITY = ("queue_id", "born_timestamp", "body_crc", "body_length", "sys_flag")
 _COLUMNS = ("physical_offset", "store_size", "store_timestamp", "crc", "topic", "uniq_key", *_IDENTITY)
-_TRANSACTION = 0xC
 
 
 class Side(NamedTuple):
@@ -119,7 +119,7 @@ def _identity(batch: pa.RecordBatch) -> Hashes:
     for name in _IDENTITY:
         values = batch[name].to_numpy(zero_copy_only=False).astype(np.int64)
         if name == "sys_flag":
-            values = values & _TRANSACTION
+            values = values & int(SysFlag.TRANSACTION_MASK)
         found = (found ^ values.view(np.uint64)) * _PRIME
         found ^= found >> np.uint64(29)
     return found

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from formats.system_topics import CHECK_MAX_TOPIC, DLQ_PREFIX, HALF_TOPIC, OP_HALF_TOPIC, RETRY_PREFIX
+from formats.system_topics import (
+    CHECK_MAX_TOPIC,
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    OP_HALF_TOPIC,
+    RETRY_PREFIX,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPIC_SET,
+    TIMER_TOPIC,
+)
 from formats.tags_code import SCHEDULE_TOPIC
 
 _HALF = (HALF_TOPIC, OP_HALF_TOPIC, CHECK_MAX_TOPIC)
-_INTERNAL_PREFIXES = ("RMQ_SYS_", "rmq_sys_", RETRY_PREFIX, DLQ_PREFIX, "CID_RMQ_SYS_")
-_INTERNAL = frozenset(
-    {*_HALF, SCHEDULE_TOPIC, "TBW102", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
-)
+_INTERNAL_PREFIXES = ("RMQ_SYS_", SYSTEM_TOPIC_PREFIX, "CID_RMQ_SYS_")
 
 
 class Copy(StrEnum):
@@ -34,8 +40,8 @@ def copy_of(topic: str | None) -> Copy:
         (name in _HALF, Copy.HALF),
         (name.startswith(RETRY_PREFIX), Copy.RETRY),
         (name.startswith(DLQ_PREFIX), Copy.DEAD_LETTER),
-        (name == "rmq_sys_wheel_timer", Copy.TIMER),
-        (name in _INTERNAL or name.startswith(_INTERNAL_PREFIXES), Copy.INTERNAL),
+        (name == TIMER_TOPIC, Copy.TIMER),
+        (name in SYSTEM_TOPIC_SET or name.startswith(_INTERNAL_PREFIXES), Copy.INTERNAL),
     ):
         if found:
             return kind

@@ -13,6 +13,7 @@ from formats.system_topics import (
     HALF_TOPIC,
     OP_HALF_TOPIC,
     RETRY_PREFIX,
+    TIMER_TOPIC,
     half_offsets,
 )
 from formats.tags_code import SCHEDULE_TOPIC
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_WHEEL_TOPIC = "rmq_sys_wheel_timer"
 _SHOWN = (
     "topic", "queue_id", "queue_offset", "physical_offset", "store_timestamp", "born_timestamp",
     "reconsume_times", "uniq_key", "keys", "transaction", "tags",
@@ -152,7 +152,7 @@ def stage_of(topic: str, transaction: str, properties: dict[str, str]) -> str:
     """What a copy is, by its topic and by what the broker wrote into it."""
     if topic in {HALF_TOPIC, CHECK_MAX_TOPIC}:
         return "half"
-    if topic in {SCHEDULE_TOPIC, _WHEEL_TOPIC}:
+    if topic in {SCHEDULE_TOPIC, TIMER_TOPIC}:
         return "schedule"
     if topic.startswith(DLQ_PREFIX):
         return "dlq"

@@ -14,7 +14,6 @@ from formats.commitlog import (
     transaction_of,
 )
 from formats.primitives import crc32_masked, sizeof
-from formats.properties import CRC32
 from rmqtool.repair.keep.model import Trust, text_of
 from rmqtool.scan.fields import (
     OFF_BODY_CRC,
@@ -88,14 +87,9 @@ def restored(frame: Frame, record: bytes, *, correct_crc: bool) -> bytes | None:
     return sealed(bytes(data))
 
 
-def has_trailer(record: bytes) -> bool:
-    """Whether a record ends in a `__CRC32#` property."""
-    return record[-crc_trailer.TRAILER_SIZE :].startswith(CRC32.encode())
-
-
 def sealed(record: bytes) -> bytes:
     """The record with a fitting `__CRC32#` property, if it has one."""
-    return crc_trailer.seal(record) if has_trailer(record) else record
+    return crc_trailer.seal(record) if crc_trailer.has_trailer(record) else record
 
 
 def padded(record: bytes, count: int) -> bytes | None:
@@ -114,7 +108,7 @@ def padded(record: bytes, count: int) -> bytes | None:
     if length > 0x7FFF:
         return None
     properties, end = record[at + 2 :], b""
-    if has_trailer(record):
+    if crc_trailer.has_trailer(record):
         properties, end = properties[: -crc_trailer.TRAILER_SIZE], properties[-crc_trailer.TRAILER_SIZE :]
     made = record[:at] + length.to_bytes(2, "big") + properties + b"\x02" * count + end
     return sealed((len(record) + count).to_bytes(4, "big") + made[4:])

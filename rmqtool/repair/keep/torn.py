@@ -10,7 +10,7 @@ from formats import crc_trailer
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, is_v6
 from formats.primitives import sizeof
 from formats.properties import decode_pairs
-from rmqtool.repair.keep.restore import has_trailer, sealed
+from rmqtool.repair.keep.restore import sealed
 from rmqtool.scan.fields import OFF_BODY_LENGTH, OFF_MAGIC, OFF_SYS_FLAG
 from rmqtool.scan.torn import is_lost, is_torn
 
@@ -26,7 +26,7 @@ def with_whole_properties(record: bytes, *, trailer: bool) -> bytes | None:
         return None
     whole = [one.raw for one in decode_pairs(raw) if one.is_pair and not is_lost(one)]
     seal = b""
-    if has_trailer(record):
+    if crc_trailer.has_trailer(record):
         seal = raw[-crc_trailer.TRAILER_SIZE :]
         whole = [one for one in whole if one + b"\x02" != seal]
     kept = b"".join(one + b"\x02" for one in whole)

@@ -11,16 +11,9 @@ from formats.commitlog import Message, SysFlag
 from formats.java import java_parse_int
 from rmqtool.scan import fields as f
 
-_INNER_BASE = "INNER_BASE"
 _PROPERTIES_LENGTH = struct.Struct(">h")
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
-_CRC_NAME = props.CRC32.encode() + b"\x01"
-
-
-def has_trailer(record: bytes) -> bool:
-    """Whether the record ends in a `__CRC32#` property."""
-    return record[-crc_trailer.TRAILER_SIZE :].startswith(_CRC_NAME)
 
 
 def relocated(record: bytes, physical_offset: int, queue_offset: int) -> bytes:
@@ -29,7 +22,7 @@ def relocated(record: bytes, physical_offset: int, queue_offset: int) -> bytes:
     The CRC of a `__CRC32#` property is made again, and `INNER_BASE` of an inner batch follows the queue
     offset, which may change the length.
     """
-    sealed = has_trailer(record)
+    sealed = crc_trailer.has_trailer(record)
     old = _I64.unpack_from(record, f.OFF_QUEUE_OFFSET)[0]
     sys_flag = _I32.unpack_from(record, f.OFF_SYS_FLAG)[0]
     data = bytearray(record)
@@ -43,8 +36,8 @@ def relocated(record: bytes, physical_offset: int, queue_offset: int) -> bytes:
 def _rebased(record: bytes, queue_offset: int) -> bytearray:
     message = Message.parse(record)
     changed = [
-        props.Segment(f"{_INNER_BASE}\x01{queue_offset}".encode(), one.terminated)
-        if one.name == _INNER_BASE
+        props.Segment(f"{props.INNER_BASE}\x01{queue_offset}".encode(), one.terminated)
+        if one.name == props.INNER_BASE
         else one
         for one in props.decode_pairs(message.properties)
     ]
@@ -57,7 +50,7 @@ def _rebased(record: bytes, queue_offset: int) -> bytearray:
 
 def identity(record: bytes) -> bytes:
     """Digest of all that does not depend on where in the log a record lies."""
-    end = len(record) - (crc_trailer.TRAILER_SIZE if has_trailer(record) else 0)
+    end = len(record) - (crc_trailer.TRAILER_SIZE if crc_trailer.has_trailer(record) else 0)
     digest = hashlib.blake2b(record[: f.OFF_PHYSICAL_OFFSET], digest_size=16)
     digest.update(record[f.OFF_PHYSICAL_OFFSET + _I64.size : end])
     return digest.digest()
@@ -67,7 +60,7 @@ def width_of(record: bytes) -> int:
     """Queue offsets that a record takes: those of its messages for an inner batch, else one."""
     if not _I32.unpack_from(record, f.OFF_SYS_FLAG)[0] & SysFlag.INNER_BATCH:
         return 1
-    return batch_width(props.decode(Message.parse(record).properties).get("INNER_NUM", ""))
+    return batch_width(props.decode(Message.parse(record).properties).get(props.INNER_NUM, ""))
 
 
 def batch_width(text: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.checkpoint import Checkpoint
+from formats.crc_trailer import TRAILER_SIZE, has_trailer
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.broker.traits import behaviours
@@ -25,7 +26,6 @@ from rmqtool.repair.salvage.copies import copies
 from rmqtool.repair.salvage.moved import Moved
 from rmqtool.repair.salvage.overlaps import resolve_overlaps
 from rmqtool.repair.salvage.placeholders import Placeholders
-from rmqtool.repair.salvage.relocate import has_trailer
 from rmqtool.repair.salvage.tables import Piece, Run
 from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.repair.salvage.write import Written, write_log
@@ -182,7 +182,7 @@ def _trailer(found: Found, files: Files) -> bool:
     sample = found.runs[:: max(len(found.runs) // _SAMPLE, 1)]
     ends = sample[:, Run.POSITION] + sample[:, Run.LENGTH]
     closed = [
-        has_trailer(files.bytes_at(source, max(end - 32, 0), min(end, 32)).tobytes())
+        has_trailer(files.bytes_at(source, max(end - TRAILER_SIZE, 0), min(end, TRAILER_SIZE)).tobytes())
         for source, end in zip(sample[:, Run.SOURCE].tolist(), ends.tolist(), strict=True)
     ]
     return 2 * sum(closed) > len(closed)

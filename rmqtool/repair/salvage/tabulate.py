@@ -183,7 +183,7 @@ class Tabulator:
             row = batch.rows[place]
             topic = text_of(batch, row, Field.TOPIC_POSITION).decode(errors="replace")
             self._names.batch_topics.add(topic)
-            count = props.decode(text_of(batch, row, Field.PROPERTIES_POSITION)).get("INNER_NUM", "")
+            count = props.decode(text_of(batch, row, Field.PROPERTIES_POSITION)).get(props.INNER_NUM, "")
             widths[place] = batch_width(count)
         return widths
 
