@@ -34,7 +34,7 @@ def command(
         Literal["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"],
         typer.Option(
             "--strategy",
-            help="By RocketMQ's names. MACHINE_ROOM_NEARBY: AVG inside rooms, which stand in front of an @ "
+            help="By RocketMQ's names. MACHINE_ROOM_NEARBY: AVG inside rooms, which are named before an @ "
             "in the names of brokers and clients.",
         ),
     ] = "AVG",

@@ -26,7 +26,9 @@ class ChangeOptions:
     apply: Annotated[
         bool,
         typer.Option(
-            "--apply", help="Carry the plan out; without it, print it and stop.", rich_help_panel=_CHANGING
+            "--apply",
+            help="Carry out the plan; without it, print the plan and stop.",
+            rich_help_panel=_CHANGING,
         ),
     ] = False
     output: Annotated[
@@ -80,7 +82,7 @@ class ChangeOptions:
         bool,
         typer.Option(
             "--apply-unproven",
-            help="Carry the plan out even where the check of its result found problems.",
+            help="Carry out the plan even if checking its result found problems.",
             rich_help_panel=_CHANGING,
         ),
     ] = False
@@ -89,7 +91,7 @@ class ChangeOptions:
         bool,
         typer.Option(
             "--follow-links",
-            help="Write and copy also what links lead to out of the store.",
+            help="Also write to and copy what links to outside the store lead to.",
             rich_help_panel=_CHANGING,
         ),
     ] = False

@@ -55,10 +55,10 @@ def command(
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """A checkpoint whose times the data proves.
+    """Write a checkpoint whose times the data proves.
 
     Values that are not given are the latest safe ones: see checkpoint show for their proof. With them the
-    recovery of an unclean stop begins as late as it may, and rebuilds what queues and index lack. Given
+    recovery of an unclean stop begins as late as is safe, and rebuilds what queues and index lack. Given
     values are taken as they are; one that is later than the data proves is named. Prints the plan and
     stops, unless --apply.
     """

@@ -69,7 +69,7 @@ COMMANDS: dict[str, Entry] = {
     "dump": Entry("rmqtool.cli.dump", "Decode every byte of a store, a folder in it or a single file."),
     "verify": Entry(
         "rmqtool.cli.verify",
-        "Is this store right? Every record, queue entry and index entry, each against the others.",
+        "Is this store right? Every record, consume queue entry and index entry, each against the others.",
     ),
     "doctor": Entry("rmqtool.cli.doctor", "Is it safe to start this broker, and what will it do?"),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
@@ -91,7 +91,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "export": Entry(
         "rmqtool.cli.export",
-        "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
+        "Export messages to a file: NDJSON, CSV, Parquet, raw records, or a file to send them again from.",
     ),
     "sql": Entry("rmqtool.cli.sql", "SQL over messages, queues, index, offsets and topics of a store."),
     "salvage": Entry(
@@ -100,28 +100,28 @@ COMMANDS: dict[str, Entry] = {
     ),
     "recover": Entry(
         "rmqtool.cli.recover",
-        "The store as it should be after a stop: every intact record kept, also behind damage.",
+        "Repair a store: every intact record is kept, also after damage, and every queue offset.",
     ),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
     ),
     "rebuild": Entry("rmqtool.cli.rebuild", "Rebuild consume queues and index from the commit log."),
-    "undo": Entry("rmqtool.cli.undo", "Puts back what an in-place command changed, from its journal."),
+    "undo": Entry("rmqtool.cli.undo", "Restore what an in-place command changed, from its journal."),
     "checkpoint show": Entry(
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
-    "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "Write a checkpoint whose times the data proves."),
     "delayed": Entry(
         "rmqtool.cli.delayed",
-        "Delayed messages that wait: real topic, level, when they are due, how long they are overdue.",
+        "Pending delayed messages: real topic, level, when they are due, how long they are overdue.",
     ),
     "half": Entry(
         "rmqtool.cli.half",
         "Open transactions: half messages that are neither committed nor rolled back.",
     ),
-    "retry": Entry("rmqtool.cli.retry", "Messages that consumers gave back, in their retry topics."),
-    "dlq": Entry("rmqtool.cli.dlq", "Dead letters: messages that were given back too often."),
+    "retry": Entry("rmqtool.cli.retry", "Messages that consumers sent back, in their retry topics."),
+    "dlq": Entry("rmqtool.cli.dlq", "Dead-letter messages: those that were retried too often."),
     "trace": Entry(
         "rmqtool.cli.trace",
         "Follow a message over its copies: half, committed, scheduled, delivered, retried, dead-lettered.",
@@ -159,14 +159,14 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.schema", "JSON Schemas of what the commands print as JSON, and of plans and journals."
     ),
     "store init": Entry(
-        "rmqtool.cli.messagestore.init", "Make an empty store, which a broker or store put can fill."
+        "rmqtool.cli.messagestore.init", "Create an empty store, which a broker or store put can fill."
     ),
     "store put": Entry(
         "rmqtool.cli.messagestore.put",
-        "Put one message, or many from standard input, and say where each is.",
+        "Put one message, or many from standard input, and report where each is stored.",
     ),
     "store load": Entry(
-        "rmqtool.cli.messagestore.load", "Put the messages of a replayable file, which export has made."
+        "rmqtool.cli.messagestore.load", "Put the messages of a replayable file, which export wrote."
     ),
     "store get": Entry(
         "rmqtool.cli.messagestore.get", "Get messages of a queue, and with -f those that follow."
@@ -175,23 +175,23 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.messagestore.replicate",
         "Copy a log between brokers, as a slave or as a master, until Ctrl-C.",
     ),
-    "store topic": Entry("rmqtool.cli.messagestore.topic", "Show a topic, make it, change it or delete it."),
+    "store topic": Entry("rmqtool.cli.messagestore.topic", "Show, create, change or delete a topic."),
     "store group": Entry(
-        "rmqtool.cli.messagestore.group", "Show a consumer group, make it, change it or delete it."
+        "rmqtool.cli.messagestore.group", "Show, create, change or delete a consumer group."
     ),
     "store groups": Entry(
         "rmqtool.cli.messagestore.groups",
-        "List what consumer groups have committed, and how many messages are in front of them.",
+        "List what consumer groups have committed, and how many messages they have yet to consume.",
     ),
     "store commit": Entry(
         "rmqtool.cli.messagestore.commit", "Commit an open transaction: its message goes to its topic."
     ),
     "store rollback": Entry(
-        "rmqtool.cli.messagestore.rollback", "Roll back an open transaction: nobody gets its message."
+        "rmqtool.cli.messagestore.rollback", "Roll back an open transaction: its message is never delivered."
     ),
     "store status": Entry(
         "rmqtool.cli.messagestore.status",
-        "What the writer of a store does: rates, latency, how far it is behind; or what the files tell.",
+        "Rates, latency and backlog of the writer of a store, or what its files show.",
     ),
     "store expire": Entry(
         "rmqtool.cli.messagestore.expire",
@@ -203,7 +203,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
     "pipeline export": Entry(
-        "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
+        "rmqtool.cli.pipeline.export", "Export messages of many stores to one directory, on Spark."
     ),
     "pipeline rebuild": Entry(
         "rmqtool.cli.pipeline.rebuild", "Rebuild consume queues and index of many stores, on Spark."
@@ -216,7 +216,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.pipeline.stats", "Message counts, sizes and rates of many stores, on Spark."
     ),
     "pipeline stream": Entry(
-        "rmqtool.cli.pipeline.stream", "Messages of live stores into files as they come, on Spark."
+        "rmqtool.cli.pipeline.stream", "Export messages of live stores to files as they arrive, on Spark."
     ),
 }
 """every command by its name; of a group: the name of the group, a blank, its own"""

@@ -36,11 +36,12 @@ def command(
     read: ReadOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Delayed messages that wait: real topic, level, when they are due, how long they are overdue.
+    """Pending delayed messages: real topic, level, when they are due, how long they are overdue.
 
-    From the commit log and delayOffset.json: what a level has come past was delivered and is not listed. The
-    summary has each level with its offset, how many wait, how many are overdue, and the next time. Timers of
-    arbitrary time (rmq_sys_wheel_timer) are not read. Levels of --store-config count.
+    From the commit log and delayOffset.json: what lies before the offset of its level was delivered and is
+    not listed. The summary has each level with its offset, how many are pending, how many are overdue, and
+    when the next one is due. Timers of arbitrary time (rmq_sys_wheel_timer) are not read. The delay levels
+    are those of --store-config, if given.
     """
     from rmqtool.output.incident_table import columns
     from rmqtool.query.views.delayed import Delayed

@@ -34,7 +34,7 @@ def command(
         Literal["a", "b"] | None,
         typer.Option(
             "--export-only-in",
-            help="Write the messages that only this one has, with --to FILE.",
+            help="Write the messages that only this store has to the file of --to.",
             show_default=False,
         ),
     ] = None,
@@ -47,7 +47,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to if it exists.")] = False,
     *,
     read: ReadOptions,
     output: OutputOptions,

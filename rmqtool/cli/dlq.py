@@ -21,9 +21,9 @@ def command(
     read: ReadOptions,
     output: OutputOptions,
 ) -> int:
-    """Dead letters: messages that were given back too often.
+    """Dead-letter messages: those that were retried too often.
 
-    Group, the topic and id that they had first, and how often they were tried. With --to they go into a file
-    for store load, with --to-origin for the topics that they came from, to be consumed again.
+    Group, original topic and id, and number of retries. With --to they are written to a file for store load,
+    with --to-origin for the topics that they came from, to be consumed again.
     """
     return list_returned("dlq", path, returned, store, read, output)

@@ -49,7 +49,7 @@ def command(
         list[str] | None,
         typer.Option(
             "--what-if",
-            metavar="CURE",
+            metavar="SCENARIO",
             help="Simulate the start after a workaround (it is not made): delete-consumequeue, delete-index, "
             "remove-abort, remove-checkpoint, zero-checkpoint, 'remove-file PATH', start-twice, 'release X', "
             "'set NAME=VALUE'; several joined with + are made together. Repeatable: all are compared.",
@@ -59,14 +59,16 @@ def command(
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Read all old segments too, however long that takes; default: 2 GiB."),
+        typer.Option(
+            "--full", help="Read all old segments too, however long that takes; default: up to 2 GiB of them."
+        ),
     ] = False,
     budget: Annotated[
         str | None,
         typer.Option(
             "--budget",
             metavar="SECONDS",
-            help="Stop after so long, with what is certain.",
+            help="Stop after this time and report what is certain by then.",
             show_default=False,
         ),
     ] = None,
@@ -78,7 +80,7 @@ def command(
 ) -> ExitCode:
     """Is it safe to start this broker, and what will it do?
 
-    Goes through the start of a broker of the given release, or of every release that may have written the
+    Simulates the start of a broker of the given release, or of every release that may have written the
     store, without changing a byte: where recovery begins and stops, what it deletes, the bounds of every
     queue afterwards, what is lost, what is damaged already. Exit 0 when a start is safe, 1 when it is not or
     something is damaged already, 3 when that is not certain, 4 when this user may not list a directory or

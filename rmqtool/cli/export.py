@@ -49,7 +49,7 @@ def command(
         typer.Option(
             "--to",
             metavar="FILE|DIR",
-            help="Where to; it must not exist yet. (The end of a time span is --until.)",
+            help="Output file; it must not exist yet. (The end of a time span is --until.)",
             show_default=False,
         ),
     ] = None,
@@ -72,7 +72,7 @@ def command(
         bool, typer.Option("--force", help="Replace what an earlier export made, whole or interrupted.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted export, if there is one.")
+        bool, typer.Option("--resume", help="Continue an interrupted export, if there is one.")
     ] = False,
     *,
     store: StoreOptions,
@@ -82,7 +82,7 @@ def command(
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.
+    """Export messages to a file: NDJSON, CSV, Parquet, raw records, or a file to send them again from.
 
     The form follows from the name (.ndjson, .csv, .parquet, .raw, .replay) or from --format. The output is
     NAME.part until it is complete; an interrupted export continues with --resume. The summary goes to

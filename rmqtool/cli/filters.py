@@ -35,13 +35,17 @@ class SubscriptionOptions:
 
     filter: Annotated[
         str | None,
-        _text("--filter", "EXPR", "Passes this subscription: tags as 'a || b', or with SQL92 a condition."),
+        _text(
+            "--filter",
+            "EXPR",
+            "Passes this subscription expression: tags as 'a || b', or an SQL92 condition.",
+        ),
     ] = None
     filter_type: Annotated[
         Literal["TAG", "SQL92"] | None,
         typer.Option(
             "--filter-type",
-            help="What --filter is; default TAG.",
+            help="Type of the expression in --filter; default TAG.",
             show_default=False,
             rich_help_panel=_PANEL,
             case_sensitive=False,
@@ -97,7 +101,7 @@ class RangeFilters(Filters):
     born_from: Annotated[str | None, _text("--born-from", "TIME", "Born at or after TIME.")] = None
     born_to: Annotated[str | None, _text("--born-to", "TIME", "Born before TIME.")] = None
     offset_range: Annotated[
-        str | None, _text("--offset-range", "A:B", "Physical offsets from A up to, without, B.")
+        str | None, _text("--offset-range", "A:B", "Physical offsets from A up to but excluding B.")
     ] = None
 
 
@@ -106,7 +110,7 @@ class QueueRangeFilters(Filters):
     """Where they lie in their queues."""
 
     queue_offset_range: Annotated[
-        str | None, _text("--queue-offset-range", "A:B", "Queue offsets from A up to, without, B.")
+        str | None, _text("--queue-offset-range", "A:B", "Queue offsets from A up to but excluding B.")
     ] = None
 
 
@@ -116,7 +120,7 @@ class ContentFilters(Filters):
 
     tag: TagFilter = None
     property: Annotated[
-        Many, _text("--property", "NAME=VALUE", "Has this property; all of several must be there.")
+        Many, _text("--property", "NAME=VALUE", "Has this property; if repeated, all must be present.")
     ] = None
     body_contains: Annotated[
         str | None, _text("--body-contains", "TEXT", "The decompressed body contains TEXT.")

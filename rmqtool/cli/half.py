@@ -30,7 +30,8 @@ def command(
     """Open transactions: half messages that are neither committed nor rolled back.
 
     Each with its real topic, producer group, age and how often the broker has asked for it; then op messages
-    that settle a half message which the log does not have. Messages that expired halves had are not reported.
+    that settle a half message which the log does not have. Those of half messages that have expired are not
+    reported.
     """
     from rmqtool.output.incident_table import columns
     from rmqtool.query.views.half import HalfMessages

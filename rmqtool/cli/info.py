@@ -51,15 +51,15 @@ def command(
 ) -> ExitCode:
     """What a store contains: files, topics, queues, release, state.
 
-    Every file is listed with its kind, size and real disk blocks, also the unknown ones; segments with the
-    range of their offsets and times, queues with min and max offset as their files hold them. Release and
-    sizes are inferred and say from what. Nothing is read that would take long: what was not looked at stands
-    at the end. Formats that this release does not decode are listed by name and size. Damage is not looked
-    for.
+    Every file is listed with its kind, size and real disk blocks, also the unknown ones; segments with
+    the range of their offsets and times, queues with min and max offset as their files hold them. Release
+    and sizes are inferred and say from what. Nothing is read that would take long: what was not examined
+    is named at the end. Formats that this release does not decode are listed by name and size. Damage is
+    not looked for.
 
-    --what-to-copy says instead which files doctor needs on another machine, and with which commands they get
-    there: all but the log in front of where a start begins to read. The list that --manifest writes goes with
-    them. A copy that has it is never called safe without the files that it lacks.
+    --what-to-copy lists instead the files that doctor needs on another machine, and the commands that copy
+    them: all but the log before the place where a start begins to read. The list that --manifest writes goes
+    with them; a copy that has it is never called safe while files in it are missing.
     """
     from rmqtool.cli.left_out import noted
     from rmqtool.query.inventory import take_inventory

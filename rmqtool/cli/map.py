@@ -37,9 +37,9 @@ def command(
 ) -> ExitCode:
     """A map of the commit log: every segment drawn, records by topic, damage, the unwritten tail.
 
-    A line a segment, as wide as the terminal: where a place is damaged that is shown, however small it is;
-    elsewhere what takes most of the bytes. Without colour topics are letters. The other forms have a row a
-    segment with the bytes of every state and topic, in all and cell by cell.
+    One line per segment, as wide as the terminal: damage is shown however small it is, elsewhere the
+    topic with most of the bytes. Without colour, topics are letters. The other formats have one row per
+    segment with the bytes of every state and topic, in total and cell by cell.
 
     Exit 1 when a segment is damaged or missing, 3 when something could not be read.
     """

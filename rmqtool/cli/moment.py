@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 AtOption = Annotated[
     str,
-    typer.Option("--at", metavar="TIME", help="As if it were TIME, for a copied store; default now."),
+    typer.Option("--at", metavar="TIME", help="Evaluate as of TIME, for a copied store; default now."),
 ]
 
 

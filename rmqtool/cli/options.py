@@ -47,7 +47,7 @@ PathArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="PATH",
-        help="A store, a folder inside one, or a single file, also copied away; "
+        help="A store, a folder inside one, or a single file, which may be a copy; "
         "if omitted or '-', $RMQTOOL_STORE is used.",
         show_default=False,
     ),
@@ -56,13 +56,13 @@ PathArgument = Annotated[
 
 StorePositional = Annotated[
     str,
-    typer.Argument(metavar="STORE", help="Store root; -: $RMQTOOL_STORE.", show_default=False),
+    typer.Argument(metavar="STORE", help="Store root; '-' means $RMQTOOL_STORE.", show_default=False),
 ]
 """STORE in front of further positionals"""
 
 TopicArgument = Annotated[
     str,
-    typer.Argument(metavar="TOPIC", help="Topic, as it is written.", autocompletion=complete_topics),
+    typer.Argument(metavar="TOPIC", help="Exact topic name.", autocompletion=complete_topics),
 ]
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Queue number.")]
 
@@ -73,7 +73,7 @@ class OutputOptions:
 
     format: Annotated[
         str | None,
-        typer.Option("--format", help="Form of the results.", show_default=False, rich_help_panel=_OUTPUT),
+        typer.Option("--format", help="Output format.", show_default=False, rich_help_panel=_OUTPUT),
     ] = None
     json: Annotated[
         bool, typer.Option("--json", help="Short for --format json.", rich_help_panel=_OUTPUT)
@@ -82,7 +82,7 @@ class OutputOptions:
         bool,
         typer.Option(
             "--int64-as-string",
-            help="JSON: 64-bit fields as strings, for JavaScript readers.",
+            help="JSON: write 64-bit fields as strings, for JavaScript readers.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False
@@ -90,7 +90,7 @@ class OutputOptions:
         bool,
         typer.Option(
             "--spreadsheet",
-            help="CSV: an apostrophe before text that a spreadsheet would take for a formula.",
+            help="CSV: put an apostrophe before text that a spreadsheet would take for a formula.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False
@@ -99,13 +99,13 @@ class OutputOptions:
         typer.Option(
             "--tz",
             metavar="ZONE",
-            help="Zone of times shown and given: local, UTC, +08:00 or Asia/Shanghai.",
+            help="Time zone of input and output: local, UTC, +08:00 or Asia/Shanghai.",
             rich_help_panel=_OUTPUT,
         ),
     ] = "local"
     color: Annotated[
         Literal["auto", "always", "never"],
-        typer.Option("--color", help="auto: on a terminal without NO_COLOR.", rich_help_panel=_OUTPUT),
+        typer.Option("--color", help="auto: on a terminal, unless NO_COLOR is set.", rich_help_panel=_OUTPUT),
     ] = "auto"
     quiet: Annotated[
         bool,
@@ -117,7 +117,7 @@ class OutputOptions:
         bool,
         typer.Option(
             "--debug",
-            help="Show the traceback of an error, and how code was compiled.",
+            help="Show the traceback of an error, and which kernels are used and why.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False
@@ -173,7 +173,7 @@ class GentleOptions:
         bool,
         typer.Option(
             "--safe-io",
-            help="Never map files, read them with pread: gentler with a dying disk.",
+            help="Never map files but read them with pread: gentler on a failing disk.",
             rich_help_panel=_READING,
         ),
     ] = False
@@ -182,7 +182,7 @@ class GentleOptions:
         typer.Option(
             "--max-read-rate",
             metavar="SIZE",
-            help="Bytes read per second at most, such as 50MiB.",
+            help="Read at most this many bytes per second, such as 50MiB.",
             show_default=False,
             rich_help_panel=_READING,
         ),
@@ -210,7 +210,7 @@ class ReadOptions(GentleOptions):
             "--jobs",
             "-j",
             metavar="N",
-            help="Threads over segment files; default: one for each processor.",
+            help="Threads that read segment files; default: one per processor.",
             show_default=False,
             rich_help_panel=_READING,
         ),
@@ -255,7 +255,7 @@ class KindOptions:
         typer.Option(
             "--as",
             metavar="KIND",
-            help="Take PATH for this kind of file instead of telling by path and content.",
+            help="Treat PATH as this kind of file instead of inferring it from path and content.",
             show_default=False,
             rich_help_panel=_READING,
         ),

@@ -89,10 +89,10 @@ def command(
     """Messages by key, through the index and the log.
 
     An element of KEYS or a UNIQ_KEY, in one topic or in all. Candidates of the index are read and
-    compared by their real topic and key; what has only the same hash is counted as a collision. What no
-    sound index file covers is read from the log, so that the answer is complete, or says why it is not.
-    Rolled back transactions are never in the index and come from the log only. Filters choose among what has
-    the key. With --duplicates a message counts as there twice when its topic has another one with the same
+    compared by their real topic and key; one that only has the same hash is counted as a collision. What no
+    valid index file covers is read from the log, so that the answer is complete, or says why it is not.
+    Rolled back transactions are never in the index and come from the log only. Filters choose among the
+    messages with the key. With --duplicates a message is listed when its topic has another one with the same
     UNIQ_KEY that is neither of the same batch nor a copy that the broker made (delayed, half, retried, dead,
     timed).
     """

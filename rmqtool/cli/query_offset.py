@@ -47,7 +47,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="OFFSET",
-            help="Queue offset, min or max (the last message); absent: what --group committed.",
+            help="Queue offset, min or max (the last message); if omitted, what --group committed.",
             show_default=False,
         ),
     ] = None,

@@ -83,7 +83,7 @@ def command(
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """The store as it should be after a stop: every intact record kept, also behind damage.
+    """Repair a store: every intact record is kept, also after damage, and every queue offset.
 
     Damaged records become tombstones of the same length and place, so that queue offsets and physical
     offsets stay what they were; torn tails are cut, missing segments bridged, consume queues and index

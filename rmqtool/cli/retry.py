@@ -21,9 +21,9 @@ def command(
     read: ReadOptions,
     output: OutputOptions,
 ) -> int:
-    """Messages that consumers gave back, in their retry topics.
+    """Messages that consumers sent back, in their retry topics.
 
-    Group, the topic and id that they had first, how often they were tried, and whether the group has come
-    past them. What still waits for its delay is listed by delayed, what was tried too often by dlq.
+    Group, original topic and id, number of retries, and whether the group has consumed them. What is still
+    delayed is listed by delayed, what was retried too often by dlq.
     """
     return list_returned("retry", path, returned, store, read, output)

@@ -41,7 +41,7 @@ class ReturnedOptions:
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Write the messages into a new replayable file, to send them again with store load.",
+            help="Write the messages to a new replayable file, from which store load sends them again.",
             show_default=False,
         ),
     ] = None
@@ -53,7 +53,7 @@ class ReturnedOptions:
             "never tried; default: as stored, for the group's own topic.",
         ),
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to if it exists.")] = False
 
 
 def list_returned(

@@ -38,9 +38,7 @@ def command(
     ],
     to: Annotated[
         str | None,
-        typer.Option(
-            "--output", metavar="DIR", help="Where to: a new or an empty directory.", show_default=False
-        ),
+        typer.Option("--output", metavar="DIR", help="Output directory, new or empty.", show_default=False),
     ] = None,
     stores: Annotated[
         Literal["auto", "one", "by-host"],

@@ -28,7 +28,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="As a document's schema says it (rmqtool.dump/1), or without what all have (dump).",
+            help="As in the key schema of a document (rmqtool.dump/1), or the middle part alone (dump).",
             show_default=False,
             autocompletion=complete_schemas,
         ),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def command(
     path: Annotated[
         str,
-        typer.Argument(metavar="STORE", help="Store root or commitlog directory; -: $RMQTOOL_STORE."),
+        typer.Argument(metavar="STORE", help="Store root or commitlog directory; '-' means $RMQTOOL_STORE."),
     ],
     target: Annotated[
         str,

@@ -80,8 +80,8 @@ def command(
     """Message counts, sizes and rates of a store.
 
     Messages, bytes, rates and the largest message, by topic unless --by says otherwise; in the summary the
-    share of internal topics, compression, and what the segments take on the disk. Messages that are there
-    twice are distinguished from the copies that brokers make (delayed, half, retried, dead, timed) and from
+    share of internal topics, compression, and what the segments take on the disk. Duplicate messages
+    are distinguished from the copies that brokers make (delayed, half, retried, dead, timed) and from
     batches.
     """
     from rmqtool.cli.left_out import damaged_settings

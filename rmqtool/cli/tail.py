@@ -29,10 +29,10 @@ SCHEMA = "rmqtool.tail/1"
 def command(
     path: StoreArgument = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what the broker writes, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep listing new messages until Ctrl-C.")
     ] = False,
     number: Annotated[
-        str, typer.Option("--number", "-n", metavar="N", help="Messages to begin with, the last ones.")
+        str, typer.Option("--number", "-n", metavar="N", help="How many of the last messages to list first.")
     ] = "10",
     *,
     store: StoreOptions,
@@ -45,7 +45,7 @@ def command(
     """The last messages, and with -f those that follow.
 
     Read from the end of the log, so that a large store takes no longer than a small one; filters choose among
-    all messages, and are searched for as far back as it takes. With -f new messages appear as the broker
+    all messages, and the log is searched as far back as it takes. With -f new messages appear as the broker
     writes them, across segment files, each batch at once. --limit N ends after N messages in all.
     """
     from rmqtool.cli.records import RecordOut, listing_code

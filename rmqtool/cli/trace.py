@@ -58,10 +58,10 @@ def command(
 ) -> ExitCode:
     """Follow a message over its copies: half, committed, scheduled, delivered, retried, dead-lettered.
 
-    Copies are found by their unique client id, in order of store time, each with the groups that have come
-    past it (consumed_by) and those that have not. A half message without a commit is rolled back where an op
-    message settles it. Records of the trace topic about it are decoded. A key of several messages gives
-    all of them.
+    Copies are found by their unique client id, in order of store time, each with the groups that have
+    consumed it (consumed_by) and those that have not. A half message without a commit is rolled back
+    where an op message settles it. Records of the trace topic about it are decoded. A key of several
+    messages gives all of them.
     """
     from rmqtool.output.incident_table import columns
     from rmqtool.query.by_key import KeySource

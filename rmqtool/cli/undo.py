@@ -36,30 +36,31 @@ def command(
         ),
     ],
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it; without it, print what would be done and stop.")
+        bool,
+        typer.Option("--apply", help="Carry out the undo; without it, print what would be done and stop."),
     ] = False,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave what has changed since and restore the rest.")
     ] = False,
     follow_links: Annotated[
         bool,
-        typer.Option("--follow-links", help="Restore behind links that lead out of the store, too."),
+        typer.Option("--follow-links", help="Also restore what links to outside the store lead to."),
     ] = False,
     *,
     output: OutputOptions,
 ) -> ExitCode:
-    """Puts back what an in-place command changed, from its journal.
+    """Restore what an in-place command changed, from its journal.
 
-    Restores bytes, files, directories, owners, modes and modification times, and takes away what the
-    command made and the marker that kept brokers from starting. Only what would be restored is compared:
+    Restores bytes, files, directories, owners, modes and modification times, and removes what the
+    command created and the marker that kept brokers from starting. Only what would be restored is compared:
     where a broker or anybody else has written since, that is listed and nothing is done without --partial;
     what was appended is named and never cut. An apply that was stopped in the middle is put back, too.
 
-    A journal is refused (exit 2) when another user may change it or the way to it, or when a place in it is
-    none of its store. Set-uid and set-gid bits do not come back.
+    A journal is refused (exit 2) when another user may change it or the way to it, or when a path in it is
+    not in its store. Set-uid and set-gid bits do not come back.
 
-    Exit 0 when it is done or nothing is to do, 1 when only the plan was printed or something has changed, 5
-    when a process holds the store.
+    Exit 0 when it is done or there is nothing to do, 1 when only the plan was printed or something has
+    changed, 5 when a process holds the store.
     """
     from rmqtool.repair.plan_words import counted
     from rmqtool.repair.undo import demand_saved, plan_undo, undo

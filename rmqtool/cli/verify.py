@@ -33,7 +33,9 @@ _ORDER = ("note", "warning", "error")
 def command(
     stores: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STORE…", help="Stores; absent: $RMQTOOL_STORE.", show_default=False),
+        typer.Argument(
+            metavar="STORE…", help="Stores; if omitted, $RMQTOOL_STORE is used.", show_default=False
+        ),
     ] = None,
     fail_on: Annotated[
         Literal["error", "warning", "note", "never"],
@@ -60,7 +62,7 @@ def command(
     read: ReadOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Is this store right? Every record, queue entry and index entry, each against the others."""
+    """Is this store right? Every record, consume queue entry and index entry, each against the others."""
     from rmqtool.check.levels import Level
     from rmqtool.check.verify import Verification
     from rmqtool.cli.opened import open_store

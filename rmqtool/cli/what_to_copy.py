@@ -36,7 +36,7 @@ class CopyOptions:
         bool,
         typer.Option(
             "--print0",
-            help="With --what-to-copy: only the paths, each with a NUL behind it, for tar and rsync.",
+            help="With --what-to-copy: only the paths, each followed by a NUL, for tar and rsync.",
         ),
     ] = False
     manifest: Annotated[

@@ -66,7 +66,7 @@ BY_METAVAR: dict[str, tuple[str, ...]] = {
     "KINDS": ("cq", "index", "cq,index", "", "x"), "KIND": ("commitlog", "consumequeue", "index",
     "checkpoint", "config", "x", ""), "KEYS": ("topic", "topic,day", "x"), "EXPR": ("a || b", "*",
     "a > 1 and b is null", "(" * 3000, "not " * 3000 + "a", "a between 1 and 'x'", "1 = 1", ""),
-    "CURE": ("delete-consumequeue", "delete-index", "delete-abort", "delete-checkpoint", "x", ""),
+    "SCENARIO": ("delete-consumequeue", "delete-index", "remove-abort", "remove-checkpoint", "x", ""),
     "NAMES": ("topic", "queue,tag", "hour", "host", "x", ""), "SQL": ("select count(*) from messages",
     "select * from topics", "select * from consumer_offsets", "select", "",
     "select * from index_items limit 5", "select * from consumequeue", "copy messages to 'x'",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DirPositional = Annotated[
     str,
-    typer.Argument(metavar="DIR", help="Root of the store; -: $RMQTOOL_STORE.", show_default=False),
+    typer.Argument(metavar="DIR", help="Root of the store; '-' means $RMQTOOL_STORE.", show_default=False),
 ]
 
 _PANEL = "Store"
@@ -38,7 +38,7 @@ class ConfigOptions:
         typer.Option(
             "--store-config",
             metavar="FILE",
-            help="broker.conf with sizes and switches; sizes of files that are there are theirs.",
+            help="broker.conf with sizes and switches; existing files keep their sizes.",
             show_default=False,
             rich_help_panel=_PANEL,
         ),

@@ -73,7 +73,7 @@ def command(
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is put, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep listing new messages until Ctrl-C.")
     ] = False,
     group: Annotated[
         str | None,
@@ -96,7 +96,7 @@ def command(
     """Get messages of a queue, and with -f those that follow.
 
     Reads beside whoever writes the store, and takes no lock. With -f new messages appear within 50 ms;
-    an OFFSET in front of the first message that is there begins with that one. Exit code 1: there was no
+    an OFFSET before the first message begins with that one. Exit code 1: there was no
     message.
 
     With --group the store is opened as for writing (exit code 5 beside its writer): delayed messages that

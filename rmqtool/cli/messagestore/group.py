@@ -31,13 +31,13 @@ _MOST = 1 << 15
 )
 def command(
     path: DirPositional,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The consumer group, as it is written.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Exact name of the consumer group.")],
     retry_max: Annotated[
         str | None,
         typer.Option(
             "--retry-max",
             metavar="N",
-            help="Times that a message is given back before it is a dead letter.",
+            help="Retries of a message before it goes to the dead-letter queue.",
             show_default=False,
         ),
     ] = None,
@@ -50,16 +50,16 @@ def command(
         typer.Option("--consume", help="Whether it may consume at all.", show_default=False),
     ] = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Take it out of the table; its offsets stay.")
+        bool, typer.Option("--delete", help="Remove it from the table; its offsets stay.")
     ] = False,
     *,
     engine: EngineOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Show a consumer group, make it, change it or delete it.
+    """Show, create, change or delete a consumer group.
 
     Without an option that changes something it is only shown, also beside a running broker. What is not
-    given stays; a new group gives messages back 16 times and has one retry queue. Exit code 1: there is no
+    given stays; a new group retries messages 16 times and has one retry queue. Exit code 1: there is no
     such group.
     """
     context = Context(output)

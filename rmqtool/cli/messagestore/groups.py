@@ -24,11 +24,11 @@ KEYS = ("group", "topic", "queue_id", "offset", "max_offset", "lag")
 def command(
     path: DirPositional, *, store: StoreOptions, read: ReadOptions, output: OutputOptions
 ) -> ExitCode:
-    """List what consumer groups have committed, and how many messages are in front of them.
+    """List what consumer groups have committed, and how many messages they have yet to consume.
 
     Also beside a running broker, whose offsets are those that it wrote last, every five seconds. lag is empty
-    where the queue has no files, and below 0 where the offset is beyond its end. Messages that lie in the log
-    and lost their consume queue entry are counted, and make the answer incomplete.
+    where the queue has no files, and below 0 where the offset is beyond its end. Messages in the log
+    that have lost their consume queue entry are counted, and make the answer incomplete.
     """
     from rmqtool.cli.left_out import unlisted, warned
     from rmqtool.output.tablerows import Column

@@ -18,10 +18,10 @@ SCHEMA = "rmqtool.store-init/1"
     ]
 )
 def command(path: DirPositional, *, config: ConfigOptions, output: OutputOptions) -> ExitCode:
-    """Make an empty store, which a broker or store put can fill.
+    """Create an empty store, which a broker or store put can fill.
 
-    Where DIR is not there it is made; one that holds anything is refused. A store has no place for its
-    settings: give --store-config to the commands that fill it, too, until its first files are there.
+    DIR is created if it does not exist, and refused if it is not empty. A store does not keep its settings:
+    give --store-config to the commands that fill it, too, until its first files exist.
     """
     from rmqtool.output.tablerows import Column
     from rmqtool.store.names import escape_name

@@ -32,19 +32,20 @@ SCHEMA = "rmqtool.store-load/1"
 def command(
     path: DirPositional,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="What export has made; - or nothing: standard input.")
+        str,
+        typer.Argument(metavar="FILE", help="A file that export wrote; if omitted or '-', standard input."),
     ] = "-",
     *,
     engine: EngineOptions,
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Put the messages of a replayable file, which export has made.
+    """Put the messages of a replayable file, which export wrote.
 
     A message keeps topic, queue number, body, properties, flags, born time and host, and gets new offsets
-    and a new store time. Topics that are not there are made, with as many queues as the file has messages
-    for. What is refused is listed. Everything is on the medium at the end. Exit code 1: some were refused;
-    3: the file is damaged or ends too early; 4: the system did not write.
+    and a new store time. Topics that do not exist are created, with as many queues as the file has
+    messages for. What is refused is listed. Everything is synced to disk at the end. Exit code 1: some
+    were refused; 3: the file is damaged or ends too early; 4: the system did not write.
     """
     from rmqtool.output.rows import cut_short
     from rmqtool.output.tablerows import Column

@@ -138,7 +138,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="TOPIC",
-            help="Topic of the one message; - or nothing: messages from standard input.",
+            help="Topic of a single message; if omitted or '-', messages are read from standard input.",
             show_default=False,
         ),
     ] = None,
@@ -160,7 +160,7 @@ def command(
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Put one message, or many from standard input, and say where each is.
+    """Put one message, or many from standard input, and report where each is stored.
 
     A line of NDJSON is an object with topic, one of body_utf8, body_base64 and body_hex, and perhaps
     queue_id, flag, tags, keys (a list), uniq_key, properties (an object), born_timestamp, born_host. CSV has

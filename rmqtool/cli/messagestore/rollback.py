@@ -13,7 +13,7 @@ from rmqtool.errors import ExitCode
 def command(
     path: DirPositional, transaction_id: IdArgument, *, engine: EngineOptions, output: OutputOptions
 ) -> ExitCode:
-    """Roll back an open transaction: nobody gets its message.
+    """Roll back an open transaction: its message is never delivered.
 
     ID is what store put --transaction answered, also with a broker's half messages: their UNIQ_KEY. Exit
     code 1: no such transaction is open.

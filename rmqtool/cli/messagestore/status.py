@@ -19,10 +19,10 @@ SCHEMA = "rmqtool.store-status/1"
     formats=("table", "json"),
 )
 def command(path: DirPositional, *, store: StoreOptions, output: OutputOptions) -> ExitCode:
-    """What the writer of a store does: rates, latency, how far it is behind; or what the files tell.
+    """Rates, latency and backlog of the writer of a store, or what its files show.
 
     Rates and latencies are those of the last ten seconds, as the writer publishes them every second. Without
-    a writer, or with one that is a broker, only what files and disk tell is there, and all else is null.
+    a writer, or with one that is a broker, only what files and disk show is given, and all else is null.
     Nothing is locked or written. Exit code 3: a directory cannot be listed.
     """
     from rmqtool.cli.left_out import unlisted

@@ -33,7 +33,7 @@ _MOST_QUEUES = 1 << 15
 )
 def command(
     path: DirPositional,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The topic, as it is written.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Exact name of the topic.")],
     read_queues: Annotated[
         str | None,
         typer.Option("--read-queues", metavar="N", help="Queues that consumers read.", show_default=False),
@@ -52,17 +52,17 @@ def command(
         bool, typer.Option("--memory", help="Keep its messages in memory only; for a new topic.")
     ] = False,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Take it out of the table; its messages stay.")
+        bool, typer.Option("--delete", help="Remove it from the table; its messages stay.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also where messages of read queues that go have not been consumed."),
+        typer.Option("--force", help="Even if the read queues that go have messages that were not consumed."),
     ] = False,
     *,
     engine: EngineOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Show a topic, make it, change it or delete it.
+    """Show, create, change or delete a topic.
 
     Without an option that changes something it is only shown, also beside a running broker. What is not
     given stays; a new topic has four queues and perm 6. Fewer read queues are refused while queues that

@@ -34,7 +34,7 @@ def command(
         typer.Option(
             "--to",
             metavar="DIR",
-            help="Directory that is made; it must not exist, and all workers must see it.",
+            help="Directory to create; it must not exist, and all workers must see it.",
             show_default=False,
         ),
     ] = None,
@@ -62,10 +62,10 @@ def command(
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Messages of many stores into one directory, on Spark.
+    """Export messages of many stores to one directory, on Spark.
 
-    Rows are those of export, in one file or more for each part of a log; files of NDJSON put behind each
-    other in the order of their names are the lines of export. With several stores each has a directory
+    Rows are those of export, in one file or more for each part of a log; files of NDJSON, concatenated in the
+    order of their names, are the lines of export. With several stores each has a directory
     store=…. The directory gets its name when all of it is written, with the summary beside the files; what a
     killed run left is written again. Exit code 3 says that bytes in the range asked for were damaged or could
     not be read.

@@ -34,7 +34,7 @@ def command(
         typer.Option(
             "--output",
             metavar="DIR",
-            help="Directory that is made, new or empty; all workers must see it.",
+            help="Output directory, new or empty; all workers must see it.",
             show_default=False,
         ),
     ] = None,

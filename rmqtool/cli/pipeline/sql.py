@@ -33,7 +33,7 @@ SCHEMA = "rmqtool.sql/1"
 def command(
     stores: Annotated[
         list[str],
-        typer.Argument(metavar="STORE…", help="Stores, also as patterns.", show_default=False),
+        typer.Argument(metavar="STORE…", help="Stores; patterns are expanded.", show_default=False),
     ],
     statement: Annotated[str, typer.Argument(metavar="SQL", help="One query of Spark's SQL.")],
     *,

@@ -103,7 +103,7 @@ def command(
     cut: CutOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Messages of live stores into files as they come, on Spark.
+    """Export messages of live stores to files as they arrive, on Spark.
 
     Follows the logs across segments and adds files to a directory, each message exactly once for who reads
     the directory with Spark; a restarted stream continues from its checkpoint. Runs until
