@@ -149,9 +149,11 @@ def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
 
 
 def types_known(store: Store) -> bool:
-    """Whether there is a topic table, from which alone a broker knows the kind of a topic's queues."""
-    names = ("config/topics.json", "config/topics.json.bak")
-    return any(store.file(name) is not None for name in names)
+    """Whether there is a topic table, from which alone a broker knows the kind of a topic's queues.
+
+    One that cannot be read is none.
+    """
+    return store.config_pair("topics.json").chosen != "empty"
 
 
 def _plain_topics(store: Store) -> frozenset[str]:

@@ -205,11 +205,18 @@ class LogRepair:
         return by_units(self.store, survey, room, rule, unlisted)
 
     def _survey_of(self, segments: Sequence[PlacedSegment], unlisted: Ints | None = None) -> Survey:
-        jobs, advance = self.reading.jobs, self.reading.advance
-        surveyor = Surveyor(self.kernels, self.mode, self.rules, jobs, advance, unlisted)
-        survey = surveyor.read(segments)
+        """Once more where records tell of batch queues: those state their queue offsets twice."""
+        survey = self._survey_by(self.rules, segments, unlisted)
+        if not survey.batches <= self.rules.batch_topics:
+            survey = self._survey_by(replace(self.rules, batch_topics=survey.batches), segments, unlisted)
         cut_stale(survey)
         return survey
+
+    def _survey_by(
+        self, rules: FileRules, segments: Sequence[PlacedSegment], unlisted: Ints | None
+    ) -> Survey:
+        jobs, advance = self.reading.jobs, self.reading.advance
+        return Surveyor(self.kernels, self.mode, rules, jobs, advance, unlisted).read(segments)
 
     def _without(self, survey: Survey, offsets: Collection[int]) -> tuple[Survey, Ahead]:
         """The log once more, with the records at these physical offsets as holes."""

@@ -303,7 +303,10 @@ class SlotAssigner:
         return len(found) + guessed
 
     def _claim_batches(self, frames: Sequence[Frame]) -> None:
-        """By headers in batch queues with a wrong number: one queue of the topic misses all they have."""
+        """By headers in batch queues with a wrong number: one queue of the topic misses all they have.
+
+        By those with a wrong queue offset: their own queue does, at the one that their properties state.
+        """
         asked = [(frame, *found) for frame in frames if (found := self._batch_of(frame)) is not None]
         proven, possible = (Offers((topic, slot) for _, topic, slot, _ in asked) for _ in range(2))
         for offer, between in self._offers(batch=True) if asked else ():
@@ -311,6 +314,8 @@ class SlotAssigner:
         for frame, topic, slot, count in asked:
             for offers in (proven, possible):
                 there = offers.at(topic, slot, frame.start, frame.end, None)
+                if frame.header is not None and frame.header.queue_offset != slot:
+                    there = [one for one in there if one.key == (topic, frame.header.queue_id)]
                 if there:
                     break
             if len(there) != 1 or not (there[0].goes_on or slot + count - 1 <= there[0].last):
@@ -327,9 +332,11 @@ class SlotAssigner:
         header = frame.header
         if header is None or not header.own_place or not header.sound:
             return None
-        topic, count = text_of(header.topic), batch_count(header)
-        known = topic is not None and topic in self._survey.batches and count is not None
-        return (topic or "", header.queue_offset, count or 1) if known else None
+        topic = text_of(header.topic)
+        if topic is None or topic not in self._survey.batches:
+            return None
+        slots = [header.queue_offset, *([] if (base := inner_base(header)) is None else [base])]
+        return next(((topic, slot, count) for slot in slots if (count := batch_count(header, slot))), None)
 
     def _claim_alone(self, frame: Frame) -> None:
         """A whole record that is alone in its queue stays, unless a queue that missed it has taken it.
@@ -478,6 +485,12 @@ def _beside(taken: list[Frame], more: Sequence[Frame]) -> list[Frame]:
             found.append(one)
             end = one.end
     return sorted(found, key=lambda one: one.start)
+
+
+def inner_base(header: Header) -> int | None:
+    """The queue offset that the properties of a record of a batch queue state."""
+    stated = None if header.properties is None else props.decode(header.properties).get(props.INNER_BASE)
+    return None if stated is None else java_parse_int(stated, 64)
 
 
 def batch_count(header: Header, slot: int | None = None) -> int | None:
