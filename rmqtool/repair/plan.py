@@ -219,13 +219,14 @@ class Edit:
 class Planned:
     """A plan with its bytes: `edits` are `plan.changes` in order.
 
-    blanks: it puts blank units between others, which a broker's search for the minimum may meet. skipping:
-    queues whose records skip queue offsets without a hole, and whose units stay.
+    uneven: queues have blank units between others, which a broker's search for the minimum may meet, or units
+    elsewhere than where records state. skipping: queues whose records skip queue offsets without a hole, and
+    whose units stay.
     """
 
     plan: Plan
     edits: tuple[Edit, ...] = field(default=())
-    blanks: bool = False
+    uneven: bool = False
     skipping: frozenset[tuple[str, int]] = frozenset()
 
     def with_check(self, checked: Checked) -> Planned:
@@ -267,12 +268,12 @@ def make_planned(
         unproven_offsets=words.unproven_offsets,
         undecided=words.undecided,
     )
-    return Planned(plan, ordered, words.blanks, words.skipping)
+    return Planned(plan, ordered, words.uneven, words.skipping)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """What a plan says beside its changes. blanks, skipping: as in `Planned`, for who checks its result."""
+    """What a plan says beside its changes. uneven, skipping: as in `Planned`, for who checks its result."""
 
     saved: Cost = field(default_factory=lambda: Cost(messages=0))
     lost: Cost = field(default_factory=lambda: Cost(messages=0))
@@ -280,7 +281,7 @@ class PlanSummary:
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
     undecided: tuple[Undecided, ...] = ()
-    blanks: bool = False
+    uneven: bool = False
     skipping: frozenset[tuple[str, int]] = frozenset()
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import strict
-from fixtures.stores import HandmadeStore
+from fixtures import open_golden, strict
+from fixtures.mutators.timers import timer_check_missing
+from fixtures.stores import HandmadeStore, healthy_store
 from rmqtool.scan.fields import OFF_QUEUE_OFFSET
 from tests.helpers import rmq
 
@@ -72,3 +73,64 @@ def test_a_wrong_queue_offset_in_a_batch_queue_of_which_only_the_log_tells(
     _recovered(store, tmp_path / "out")
     assert strict.entries(tmp_path / "out") == was
     assert strict.carve(tmp_path / "out")[one.offset].raw == one.placed.data
+
+
+def test_queue_offsets_that_a_start_gives_out_again_far_behind_the_last_record_of_their_queue(
+    tmp_path: Path,
+) -> None:
+    """The start of the last segment alone was simulated, in which no record of that queue lies."""
+    store = HandmadeStore()
+    for number in range(20):
+        if number == 5:
+            store.log.queue_offsets["Payments", 1] += 3
+        store.put("Payments", b"body %d" % number, queue_id=1)
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 1, done.stderr
+    twice = "a start: Payments/1: new messages get queue offsets from 20 on, though messages in the log have"
+    again = rmq("recover", tmp_path / "out", "--json")
+    assert (again.exit_code, json.loads(again.stdout)["rows"]) == (1, [])
+    for one in done, again:
+        remains = json.loads(one.stdout)["summary"]["checked"]["remains"]
+        assert any(words.startswith(twice) for words in remains), remains
+
+
+def test_a_directory_among_segments_goes_where_the_result_may_be_of_an_older_release(tmp_path: Path) -> None:
+    """The checkpoint that was put there speaks for 4.x, and there was none."""
+    store = _with_batches(tmp_path / "store")
+    (store.root / "commitlog/sub").mkdir()
+    shutil.rmtree(store.root / "consumequeue")
+    store.remove("checkpoint")
+    _recovered(store, tmp_path / "out")
+    assert not (tmp_path / "out/commitlog/sub").exists()
+
+
+def test_a_database_of_queues_without_its_directory(tmp_path: Path) -> None:
+    """Its name was put where no directory was."""
+    golden = open_golden("v533-rocksdb", tmp_path)
+    shutil.rmtree(golden.path / "consumequeue")
+    segment = golden.path / f"commitlog/{0:020d}"
+    data = segment.read_bytes()
+    segment.write_bytes(data[:4000] + bytes(100) + data[4100:])
+    conf = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out/consumequeue/IDENTITY").is_file()
+    again = rmq("recover", tmp_path / "out", "--json", *conf)
+    assert (again.exit_code, json.loads(again.stdout)["rows"]) == (0, [])
+
+
+def test_timers_of_which_nothing_tells_in_a_store_without_queues(tmp_path: Path) -> None:
+    """`verify` misses their check only where their queue is: a new error, and the plan was refused."""
+    store = healthy_store().write(tmp_path / "store")
+    timer_check_missing(store)
+    for name in ("consumequeue", "config"):
+        shutil.rmtree(store.root / name)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 1, done.stderr
+    remains = json.loads(done.stdout)["summary"]["checked"]["remains"]
+    assert [one.rpartition("(")[2] for one in remains] == ["CP-TIMERS-UNKNOWN)", "DR-TIMERS-AGAIN)"]
+    assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []

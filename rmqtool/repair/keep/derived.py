@@ -37,7 +37,7 @@ from rmqtool.scan.reader import LogReader
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -124,7 +124,7 @@ class DerivedRepair:
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)
-        made.edits = _with_directories(store, _once(made.edits))
+        made.edits = _once(made.edits)
         return made
 
     def _queues(self, store: Store, rules: FileRules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
@@ -268,7 +268,7 @@ def _once(edits: list[Edit]) -> list[Edit]:
     return [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in put]
 
 
-def _with_directories(store: Store, edits: list[Edit]) -> list[Edit]:
+def with_directories(store: Store, edits: Sequence[Edit]) -> list[Edit]:
     """The directories that new files need, in front of them."""
     known = {one.path for one in store.directories}
     made: list[Edit] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
@@ -10,7 +11,7 @@ from rmqtool.broker.settings import settings_of
 from rmqtool.errors import UnfitStoreError
 from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.behind import front_of_log
-from rmqtool.repair.keep.derived import DerivedRepair
+from rmqtool.repair.keep.derived import DerivedRepair, with_directories
 from rmqtool.repair.keep.log import LogRepair, queues_of
 from rmqtool.repair.keep.log_ends import with_ends
 from rmqtool.repair.keep.placing import place_segments
@@ -46,7 +47,7 @@ from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from rmqtool.repair.keep.behind import OnlyEntries
     from rmqtool.repair.keep.model import Frame, QueueKey
@@ -132,16 +133,15 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     refuse_blocked(store, topics)
     edits = segment_edits(store, placing, log, work)
     front = front_of_log(store, placing.segments[0].base, placing.in_front, rules)
-    moved = bool(edits) and has_rocksdb_queues(store)
-    if moved:
-        edits += rocksdb_edits(store)
+    database = [*rocksdb_edits(store)] if edits and has_rocksdb_queues(store) else []
     unblocked = [*blocking_edits(store, topics), *refusal_edits(store, options.release, log.survey)]
     after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
-    files = wants_files(store, moved=moved)
+    files = wants_files(store, moved=bool(database))
     with progress.stage(size):
         derived = DerivedRepair(after, options.release, log, files, work, progress).repair()
-    edits += derived.edits
-    strays = list(stray_edits(store, options.release, named=options.named_release is not None))
+    edits += with_directories(after, [*database, *derived.edits])
+    state = partial(state_edits, store, LogFacts.of(log, derived.full_index_timestamp))
+    strays = _strays(store, options, [*unblocked, *edits], state)
     started = store_with(after, [*derived.edits, *strays])
     timers = timer_log_edits(started, options.release, settings_of(store), progress.reading)
     own = {one.change.path for one in timers}
@@ -149,9 +149,9 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     edits += timers
     refuse_directories(store, edits)
     edits += strays
-    edits += state_edits(store, LogFacts.of(log, derived.full_index_timestamp), changed=bool(edits))
+    edits += state(changed=bool(edits))
     edits = unblocked + edits
-    costs, remains = (None, None) if edits else _as_it_is(start, progress)
+    costs, remains = (None, None) if edits else _as_it_is(start, progress, log)
     notes = (
         *_notes(log),
         *derived.notes,
@@ -174,13 +174,30 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
             unproven_offsets=_unproven(log) if edits else (),
             undecided=_undecided(log) if edits else (),
             notes=notes,
-            blanks=bool(log.blanks),
+            uneven=log.uneven,
             skipping=frozenset(log.skipping),
         ),
     )
     if remains is not None:
         planned = planned.with_check(remains)
     return Kept(planned, log, after)
+
+
+def _strays(
+    store: Store, options: KeepOptions, edits: list[Edit], state: Callable[..., Iterator[Edit]]
+) -> list[Edit]:
+    """What lies among mapped files and goes, also by what the result says of the release that wrote it.
+
+    state: what becomes of `abort` and `checkpoint`, which tell of it.
+    """
+    named = options.named_release is not None
+    strays: list[Edit] = []
+    for changed in (bool(edits), True):
+        result = store_with(store, [*edits, *state(changed=changed)])
+        strays = list(stray_edits(store, options.release, [] if named else [store.release, result.release]))
+        if not strays:
+            break
+    return strays
 
 
 def refuse_blocked(store: Store, topics: set[str]) -> None:
@@ -237,11 +254,11 @@ def _saved(begun: Begun, progress: Counted) -> Cost:
     )
 
 
-def _as_it_is(begun: Begun, progress: Counted) -> tuple[Costs, Checked | None]:
+def _as_it_is(begun: Begun, progress: Counted, log: RepairedLog) -> tuple[Costs, Checked | None]:
     """What a start costs although nothing is to change, and what is left; why it is refused the plan says."""
     size = compaction_bytes(begun.store)
     progress.announce(size)
-    costs = costs_of(begun, progress)
+    costs = costs_of(begun, progress, whole=log.uneven)
     remains = (*left_in_compaction(begun.store, size, progress), *costs.in_words(costs.harm.values()))
     if costs.outcome.refusal is not None or not remains:
         return costs, None

@@ -80,6 +80,11 @@ class RepairedLog:
         return frozenset((*self.twice, *self.crowded)).difference(known)
 
     @property
+    def uneven(self) -> bool:
+        """Whether queues have blank units, or units elsewhere than where their records state."""
+        return bool(self.blanks or self.twice or self.crowded)
+
+    @property
     def written(self) -> Ranges:
         """Holes that got records."""
         found = Ranges()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.load import timers_in_use
@@ -13,19 +14,20 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name, parse_base_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rmqtool.store.layout import Store
+    from rmqtool.store.release import Release
 
 
-def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
+def stray_edits(store: Store, release: str, guessed: Sequence[Release]) -> Iterator[Edit]:
     """Removals among the files of queues and timers, and of directories among segments.
 
     `MappedFileQueue#doLoad` loads them all. Among the timers only where the release has some.
 
-    Directories stay where the release passes over them, if somebody named it or no other may have written the
-    store: an older one may start, and the repaired store may look like one of it. Those with the name of a
-    mapped file go all the same: no broker can make that file.
+    guessed: what store and result say of the release that wrote them, nothing where somebody named it.
+    Directories stay where that passes over them, and no other may have written the store: an older one may
+    start. Those with the name of a mapped file go all the same: no broker can make that file.
     """
     mapped = {
         one.path
@@ -43,8 +45,9 @@ def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
             yield Edit(
                 Change(action=Action.REMOVE, path=file.display_path, why="stray-file", message=message)
             )
-    sure = not store.release.mixed and all(traits_of(one).skips_directories for one in store.release.releases)
-    skipped = traits.skips_directories and (named or sure)
+    mixed = any(one.mixed for one in guessed)
+    possible = {release, *chain.from_iterable(one.releases for one in guessed)}
+    skipped = not mixed and all(traits_of(one).skips_directories for one in possible)
     for one in store.directories:
         parent, _, name = one.path.rpartition("/")
         in_place = parse_base_offset(name) is not None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from formats.commitlog import MAX_TOPIC_LENGTH_V1
 from rmqtool.broker.settings import settings_of
+from rmqtool.broker.timer_check import CHECK
 from rmqtool.broker.traits import traits_of
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
@@ -130,7 +131,11 @@ def _of_keep(
         counted.announce(size)
         with counted.stage(size):
             before = errors_of(store, counted.reading, kernels, skipping=planned.skipping)
-        yield from (words for _, words in errors.beyond(before))
+        beyond = errors.beyond(before)
+        # only where the queue of the timers is there `verify` misses their check
+        lacking = {CHECK} if store.file(CHECK) is None else set()
+        yield from (words for path, words in beyond if path not in lacking)
+        remains += (words for path, words in beyond if path in lacking)
         remains += (words for about, words in errors.appended.items() if about not in before.appended)
         order = LightOrder(store, after, access, comparison.last, kernels)
         yield from (
@@ -164,7 +169,7 @@ def _harm_of_another(
     repaired. A store with batch queues is not one for a release that does not know them.
     """
     release = begun.release
-    found = costs_of(begun, counted, blanks=planned.blanks)
+    found = costs_of(begun, counted, whole=planned.uneven)
     if found.outcome.refusal is None and not found.harm and not found.lost:
         releases.append(release)
         return
@@ -201,7 +206,7 @@ def new_harm(
 def _harm(
     store: Store, begun: Begun, planned: Planned, counted: Counted, remains: list[str] | None
 ) -> Iterator[str]:
-    found = costs_of(begun, counted, blanks=planned.blanks)
+    found = costs_of(begun, counted, whole=planned.uneven)
     harm, lost = found.harm, found.lost
     if not harm and not lost:
         return

@@ -139,14 +139,15 @@ def _simulation(store: Store, release: str, settings: StartSettings, reading: Re
     return StartSimulation(store, release, settings, reading, NOBODY)
 
 
-def costs_of(begun: Begun, counted: Counted, *, blanks: bool = False) -> Costs:
+def costs_of(begun: Begun, counted: Counted, *, whole: bool = False) -> Costs:
     """What a start would cost. Where it costs something, with the segments in front of those that it reads.
 
-    Only these tell whether blank units hide messages of theirs. blanks: there are some, so ask at once.
+    Only these tell whether blank units hide messages of theirs, and whether the last unit of a queue lies
+    where its record states. whole: ask at once.
     """
     with counted.stage(begun.bytes):
         outcome = begun.run()
-    if blanks or harm_of(outcome) or lost_by(outcome):
+    if whole or harm_of(outcome) or lost_by(outcome):
         outcome = whole_start(begun.store, begun.release, begun.settings, counted)
     return Costs(outcome, harm_of(outcome), lost_by(outcome))
 
