@@ -134,3 +134,23 @@ def test_timers_of_which_nothing_tells_in_a_store_without_queues(tmp_path: Path)
     remains = json.loads(done.stdout)["summary"]["checked"]["remains"]
     assert [one.rpartition("(")[2] for one in remains] == ["CP-TIMERS-UNKNOWN)", "DR-TIMERS-AGAIN)"]
     assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []
+
+
+def test_what_a_queue_misses_between_its_last_record_and_a_broken_one(tmp_path: Path) -> None:
+    """The record that it misses there states a queue offset with a flipped bit, and became a tombstone."""
+    store = HandmadeStore()
+    for number in range(40):
+        store.put("Orders", b"body %d" % number, queue_id=number % 2)
+    for number in range(20):
+        store.put("Payments", b"body %d" % number)
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    lying, broken = store.of("Orders")[18:20]
+    path, position = store.segment(broken.offset)
+    store.patch(path, position + broken.placed.data.index(b"body"), b"B")
+    path, position = store.segment(lying.offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (lying.queue_offset + (1 << 44)).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[lying.offset].raw == lying.placed.data
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 1

@@ -175,7 +175,21 @@ class SlotAssigner:
         """What the queue misses where the frame lies; gaps of a queue are in order and apart."""
         gaps = self._missing.get(key, [])
         at = bisect_right(gaps, frame.start, key=lambda one: one.low) - 1
-        return gaps[at] if at >= 0 and frame.end <= gaps[at].high else None
+        return gaps[at] if at >= 0 and frame.end <= gaps[at].high else self._outer_around(key, frame)
+
+    def _outer_around(self, key: QueueKey, frame: Frame) -> Missing | None:
+        """What it misses there outside of its records, between claims: these are in the order of the log."""
+        slots, claimed = self._slots[key], self._claimed[key]
+        at = bisect_right(slots, frame.start, key=lambda one: claimed[one].start)
+        ends = [(slots[at - 1] + claimed[slots[at - 1]].count, claimed[slots[at - 1]].end)] if at else []
+        begins = [(slots[at], claimed[slots[at]].start)] if at < len(slots) else []
+        if runs := self._order.chosen.get(key):
+            ends += [(runs[-1].last + 1, runs[-1].end)] if frame.start >= runs[-1].end else []
+            begins += [(runs[0].first, runs[0].start)] if frame.end <= runs[0].start else []
+        if not ends or not begins or (runs and runs[0].start < frame.start < runs[-1].end):
+            return None
+        (first, low), (behind, high) = max(ends), min(begins)
+        return Missing(key, first, behind - 1, low, high) if first < behind and frame.end <= high else None
 
     def _takes_unit(self, frame: Frame) -> bool:
         if frame.key is None or frame.slot is None or frame.trust is Trust.REFUTED:
@@ -394,6 +408,10 @@ class SlotAssigner:
             for gap in gaps if (key[0] in batches) is batch else ():
                 for one in self._unclaimed(gap):
                     yield Offer(key, one.first, one.last, one.low, one.high), gap.first > 0
+        for key in self._claimed:
+            for gap in self._outer(key) if (key[0] in batches) is batch else ():
+                for one in self._unclaimed(gap):
+                    yield Offer(key, one.first, one.last, one.low, one.high), True
         for key, runs in self._order.chosen.items():
             if runs and (key[0] in batches) is batch and key not in self._order.twice:
                 slots = self._slots.get(key)
