@@ -15,6 +15,7 @@ from rmqtool.store.config_json import (
     read_listed,
     refused,
 )
+from rmqtool.store.config_types import misnamed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -64,7 +65,9 @@ def view(parsed: ParsedConfig, raw: bytes, name: str) -> View:
         beside = _VERSION.sub(b"", raw, count=1)
         return View.DEPENDS if beside != raw and parse_table(beside, name).state.has_data else View.UNPARSABLE
     # fastjson forgives a byte order mark, NUL bytes at the end, single quotes, but no other text behind
-    return View.UNPARSABLE if "bytes follow behind" in detail else View.LOADS
+    if "bytes follow behind" in detail:
+        return View.UNPARSABLE
+    return View.NOTHING if misnamed(name, parsed.data) else View.LOADS
 
 
 def check_config(store: Store) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.check.config_files import View, view
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.config_json import ParseState, lost_to_backup, parse_table
+from rmqtool.store.config_types import misnamed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.whole import read_whole
@@ -111,8 +112,11 @@ def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:
 
 def _written_empty(store: Store, path: str, name: str) -> bool:
     """Whether a file that loads as an empty table is one: no broker writes `null`, `[]` or blanks."""
-    file = store.file(path)
-    return file is not None and parse_table(read_whole(file), name.rpartition("/")[2]).state.has_data
+    file, table = store.file(path), name.rpartition("/")[2]
+    if file is None:
+        return False
+    parsed = parse_table(read_whole(file), table)
+    return parsed.state.has_data and misnamed(table, parsed.data) is None
 
 
 def _view(store: Store, path: str, name: str, traits: Traits) -> tuple[View, Any]:

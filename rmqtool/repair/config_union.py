@@ -9,7 +9,7 @@ from rmqtool.check.config_files import View
 from rmqtool.recovery.config_tables import Loads, config_view, loads_as, parsed_by
 from rmqtool.repair.config_salvage import Salvaged, salvage_file
 from rmqtool.store.config_json import parse_config, read_listed
-from rmqtool.store.config_types import with_number_keys
+from rmqtool.store.config_types import misnamed, with_number_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ def united(store: Store, name: str, traits: Traits) -> United:
         if parsed.state == "unreadable":
             view = View.UNREADABLE
         views.append(view)
-        empty_table = view is View.NOTHING and parsed.state.has_data
+        empty_table = view is View.NOTHING and parsed.state.has_data and not misnamed(table, parsed.data)
         states.append("ok" if empty_table else _STATES[view])
         details.append(parsed.detail)
         whole = parsed_by(table, raw, traits).data if view is View.LOADS else None

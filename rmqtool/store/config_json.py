@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.store.config_types import OUT_OF_RANGE, misfits
+from rmqtool.store.config_types import OUT_OF_RANGE, Repeated, misfits, misnamed, with_its_names
+from rmqtool.store.fastjson import LEVELS, SPECIAL, TRIMMED, only_blank, parse
 from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
 from rmqtool.store.whole import TABLE, read_whole, within
@@ -32,11 +33,9 @@ if TYPE_CHECKING:
     from rmqtool.store.config_types import Misfit
     from rmqtool.store.files import StoreFile
 
-_LEVELS = 128
-"""levels of objects and arrays; settings of a broker have about five"""
-_DEEP = f"is nested more than {_LEVELS} levels deep"
+_DEEP = f"is nested more than {LEVELS} levels deep"
 _JSON_NAMES = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
-_BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)', re.DOTALL)
+_BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?(?:0|[1-9]\d*))(?=\s*:)', re.DOTALL)
 
 
 class ParseState(StrEnum):
@@ -87,57 +86,57 @@ def _counter(data: Any) -> int:
     return counter if isinstance(counter, int) else 0
 
 
-class _DuplicateKeys:
-    """object_pairs_hook that keeps the last of equal keys, as fastjson does, and remembers them."""
+class _Values:
+    """What becomes of objects and numbers while they are read; it remembers what is remarkable.
 
-    def __init__(self) -> None:
+    The last of equal keys counts, as with fastjson. What no double (1e999) or no long holds is null, unless a
+    reader of types wants it: he gets a mark in its place, and what stood under a key earlier.
+    """
+
+    def __init__(self, *, for_types: bool) -> None:
         self.keys: list[str] = []
+        self._numbers: list[str] = []
+        self._for_types = for_types
 
-    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    @property
+    def remarks(self) -> list[str]:
+        keys = ", ".join(map(repr, self.keys[:3]))
+        return [f"has duplicate keys: {keys}"] * bool(keys) + self._numbers
+
+    def made(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """An object of its names and values."""
         result = dict(pairs)
-        if len(result) != len(pairs):
-            seen: set[str] = set()
-            self.keys += [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+        if not SPECIAL.isdisjoint(result):
+            raise ValueError(f"{' and '.join(sorted(SPECIAL & result.keys()))} is not a name")
+        if len(result) == len(pairs):
+            return result
+        last = {key: at for at, (key, _) in enumerate(pairs)}
+        earlier = tuple(pair for at, pair in enumerate(pairs) if last[pair[0]] != at)
+        self.keys += [key for key, _ in earlier]
+        if self._for_types:
+            result = Repeated(result)
+            result.earlier = earlier
         return result
 
-
-class _Numbers:
-    """Replaces what no double (1e999) or no long holds, and remembers it."""
-
-    def __init__(self, instead: Any) -> None:
-        self.remarks: list[str] = []
-        self._instead = instead
-
     def real(self, text: str) -> Any:
-        """The decoder's `parse_float`."""
+        """One with a point or an exponent; NaN."""
         value = float(text)
         return value if isfinite(value) else self._replaced(text)
 
     def whole(self, text: str) -> Any:
-        """The decoder's `parse_int`."""
+        """Any other."""
         value = java_parse_int(text, 64)
         return self._replaced(text) if value is None else value
 
     def _replaced(self, text: str) -> Any:
-        self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
-        return self._instead
-
-
-def _with_numbers(value: Any, instead: Any) -> Any:
-    """The same for the NaN, infinities and integers that a lenient parser makes."""
-    if isinstance(value, dict):
-        return {name: _with_numbers(item, instead) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_with_numbers(item, instead) for item in value]
-    if isinstance(value, int):
-        return value if abs(value) < 1 << 63 else instead
-    return instead if isinstance(value, float) and not isfinite(value) else value
+        self._numbers.append(f"has a number out of range, read as null: {text[:40]}")
+        return OUT_OF_RANGE if self._for_types else None
 
 
 def _too_deep(data: dict[str, Any]) -> bool:
     """More levels than a reader of our own JSON can be expected to take."""
     level: list[Any] = [data]
-    for _ in range(_LEVELS):
+    for _ in range(LEVELS):
         inner = (item for held in level for item in (held.values() if isinstance(held, dict) else held))
         level = [item for item in inner if isinstance(item, (dict, list))]
         if not level:
@@ -179,39 +178,39 @@ def _decode(raw: bytes) -> tuple[str, list[str]]:
 
 
 def parse_config(raw: bytes) -> ParsedConfig:
-    """Parses the bytes of a configuration file: strict JSON, then with bare keys, then with chompjs."""
-    return _parse(raw, None)
+    """Parses the bytes of a configuration file: JSON with bare keys, else as far as fastjson goes."""
+    return _parse(raw)
 
 
-def _parse(raw: bytes, instead: Any) -> ParsedConfig:
-    """The same with something in the place of numbers that are out of range."""
+def _parse(raw: bytes, *, for_types: bool = False) -> ParsedConfig:
+    """The same; for_types: with all that a broker's types decide about, see `_Values`."""
     if not raw.strip(b"\0 \t\r\n"):
         what = "NUL" if b"\0" in raw else "blank"
         return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} {what} bytes" if raw else None)
     text, remarks = _decode(raw)
-    text = text.strip()
+    text = text.strip(TRIMMED)
     if not text:
         return ParsedConfig(None, ParseState.EMPTY, "; ".join([f"holds {len(raw)} blank bytes", *remarks]))
     quoted, bare = _quote_bare_keys(text)
-    duplicates = _DuplicateKeys()
-    numbers = _Numbers(instead)
+    values = _Values(for_types=for_types)
     decoder = json.JSONDecoder(
-        object_pairs_hook=duplicates,
-        parse_float=numbers.real,
-        parse_int=numbers.whole,
+        object_pairs_hook=values.made,
+        parse_float=values.real,
+        parse_int=values.whole,
         parse_constant=_refuse_constant,
     )
     try:
         parsed: tuple[Any, int] = decoder.raw_decode(quoted)
     except (ValueError, RecursionError) as error:
-        return _parse_leniently(text, remarks, error, instead)
+        return _parse_leniently(text, remarks, error, for_types=for_types)
     data, end = parsed
-    rest = quoted[end:].strip()
+    rest = quoted[end:].strip(TRIMMED)
+    if rest and (only_blank(quoted[end:] + "\n") or not isinstance(data, dict)):
+        more = ValueError("more follows behind the value")
+        return _parse_leniently(text, remarks, more, for_types=for_types)
     if rest:
         remarks.append(f"{len(rest.encode())} bytes follow behind the end of the object")
-    if duplicates.keys:
-        remarks.append(f"has duplicate keys: {', '.join(repr(key) for key in duplicates.keys[:3])}")
-    remarks += numbers.remarks
+    remarks += values.remarks
     if not isinstance(data, dict):
         what = _JSON_NAMES.get(type(data), "a number")
         return ParsedConfig(None, ParseState.UNPARSABLE, f"holds {what}, not an object")
@@ -222,29 +221,23 @@ def _parse(raw: bytes, instead: Any) -> ParsedConfig:
     return ParsedConfig(data, ParseState.FASTJSON if bare else ParseState.STRICT, None)
 
 
-def _parse_leniently(text: str, remarks: list[str], strict: Exception, instead: Any) -> ParsedConfig:
+def _parse_leniently(text: str, remarks: list[str], strict: Exception, *, for_types: bool) -> ParsedConfig:
     """What fastjson also takes: single quotes, bare words, comments, trailing commas."""
-    import chompjs
-
-    reason = str(strict) or type(strict).__name__
-    problem = "; ".join([f"is not JSON: {reason}", *remarks])
-    if text[0] != "{" or "\0" in text:
-        return ParsedConfig(None, ParseState.UNPARSABLE, problem)
+    problem = "; ".join([f"is not JSON: {strict}", *remarks])
+    values = _Values(for_types=for_types)
     try:
-        data: Any = chompjs.parse_js_object(text)
-    except (ValueError, RecursionError):
+        data = parse(text + "\n", values)
+    except ValueError:
         return ParsedConfig(None, ParseState.UNPARSABLE, problem)
     if not isinstance(data, dict):
         return ParsedConfig(None, ParseState.UNPARSABLE, problem)
-    if _too_deep(data):
-        return ParsedConfig(None, ParseState.UNPARSABLE, f"{problem}; {_DEEP}")
-    return ParsedConfig(_with_numbers(data, instead), ParseState.LENIENT, problem)
+    return ParsedConfig(data, ParseState.LENIENT, "; ".join([problem, *values.remarks]))
 
 
 def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> Iterator[Misfit]:
     """The values that keep a release from loading `table`, named as in `config/`; `parsed` is of `raw`."""
-    # numbers out of range are null in what was parsed, and remarked on
-    data = _parse(raw, OUT_OF_RANGE).data if parsed.state is ParseState.LENIENT else parsed.data
+    # numbers out of range are null in what was parsed, earlier values are not in it: both are remarked on
+    data = _parse(raw, for_types=True).data if parsed.state is ParseState.LENIENT else parsed.data
     return misfits(table, data, before_5=before_5)
 
 
@@ -261,11 +254,24 @@ def _parse_table(raw: bytes, table: str, before_5: bool | None) -> ParsedConfig:
     parsed = _PARSED.get((raw, "", None), lambda: parse_config(raw))
     if not parsed.state.has_data:
         return parsed
+    parsed = _named(parsed, table)
     releases = (True, False) if before_5 is None else (before_5,)
     wrong = [next(refused(raw, parsed, table, before_5=one), None) for one in releases]
     if wrong[0] is None or None in wrong:
         return parsed
     return ParsedConfig(None, ParseState.UNPARSABLE, str(wrong[0]))
+
+
+def _named(parsed: ParsedConfig, table: str) -> ParsedConfig:
+    """With the names of fields that brokers read, and a remark where there are others."""
+    data = with_its_names(table, parsed.data)
+    remarks = [f"writes {one} in another way" for one in data if one not in parsed.data]
+    if odd := misnamed(table, data):
+        remarks.append(f"has its entries under {odd[:40]!r}, which brokers do not read")
+    if not remarks:
+        return parsed
+    told = "; ".join([*([parsed.detail] if parsed.detail else []), *remarks])
+    return ParsedConfig(data, ParseState.LENIENT, told)
 
 
 class _Parsed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from types import NoneType
@@ -41,13 +41,13 @@ class _Scalar(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Map:
-    """A `ConcurrentMap`: no null among its values. numbered: its keys are of the type `Integer`.
+    """A `ConcurrentMap`: no null among its values. numbered: bits of its keys, where these are numbers.
 
     blank_later: from 5.0 on an empty string in its place is null.
     """
 
     values: _Shape
-    numbered: bool = False
+    numbered: int = 0
     blank_later: bool = False
 
 
@@ -65,6 +65,12 @@ class _Object:
     needed_later: frozenset[str] = frozenset()
     always: str | None = None
     """a field that the class does not fill by itself, from 5.0 on"""
+    entries: tuple[str, ...] = ()
+    """fields of a table that hold what it is for"""
+
+    def knows(self, name: str) -> bool:
+        """Whether some release reads a field of this name."""
+        return name in self.fields or name in self.later
 
 
 _Shape = _Scalar | _Map | _Object
@@ -76,8 +82,17 @@ class _OutOfRange:
 
 OUT_OF_RANGE = _OutOfRange()
 
-_OFFSETS = _Map(_Map(_Scalar.LONG, numbered=True), blank_later=True)
+
+class Repeated(dict[str, Any]):
+    """An object with names given twice: the last one counts, but what came earlier is read, too."""
+
+    earlier: tuple[tuple[str, Any], ...] = ()
+
+
+_OFFSETS = _Map(_Map(_Scalar.LONG, numbered=32), blank_later=True)
 _VERSION = _Object(dict.fromkeys(("counter", "timestamp", "stateVersion"), _Scalar.LONG))
+_TAKEN_VERSION = replace(_VERSION, needed=frozenset({"counter"}))
+"""one whose counter is read (`DataVersion#assignNewOne`)"""
 _TOPIC = _Object(
     {
         **dict.fromkeys(("perm", "readQueueNums", "writeQueueNums", "topicSysFlag"), _Scalar.INT),
@@ -97,42 +112,72 @@ _GROUP = _Object(
         **dict.fromkeys(_SWITCHES, _Scalar.BOOLEAN),
         **dict.fromkeys(("retryQueueNums", "retryMaxTimes"), _Scalar.INT),
         **dict.fromkeys(("brokerId", "whichBrokerWhenConsumeSlowly"), _Scalar.LONG),
-    }
+    },
+    {
+        **dict.fromkeys(("groupSysFlag", "consumeTimeoutMinute"), _Scalar.INT),
+        "consumeMessageOrderly": _Scalar.BOOLEAN,
+    },
 )
 _OF_OFFSETS: dict[str, _Shape] = {"dataVersion": _VERSION, "groupTopicMap": _Map(_Scalar.LIST)}
-_FILTERS = _Object({"groupFilterData": _Map(_Object({}))})
+_FILTER = _Object(dict.fromkeys(("bornTime", "deadTime", "clientVersion"), _Scalar.LONG))
+_FILTERS = _Object({"groupFilterData": _Map(_FILTER)})
+_ORDER = _Object(
+    {
+        **dict.fromkeys(("popTime", "i", "l", "cm"), _Scalar.LONG),
+        "o": _Scalar.LIST,
+        "ot": _Map(_Scalar.LONG, numbered=64),
+        "oc": _Map(_Scalar.INT, numbered=64),
+    }
+)
+_MAPPING = _Object(
+    {
+        "totalQueues": _Scalar.INT,
+        "epoch": _Scalar.LONG,
+        "dirty": _Scalar.BOOLEAN,
+        "currIdMap": _Map(_Scalar.INT, numbered=32),
+        "hostedQueues": _Map(_Scalar.LIST, numbered=32),
+    }
+)
 
 _TABLES: dict[str, _Object] = {
     "topics.json": _Object(
-        {"topicConfigTable": _Map(_TOPIC), "dataVersion": _VERSION},
+        {"topicConfigTable": _Map(_TOPIC), "dataVersion": _TAKEN_VERSION},
         needed=frozenset({"topicConfigTable", "dataVersion"}),
+        entries=("topicConfigTable",),
     ),
     "subscriptionGroup.json": _Object(
         {"subscriptionGroupTable": _Map(_GROUP)},
-        {"dataVersion": _VERSION, "forbiddenTable": _Map(_Map(_Scalar.INT))},
+        {"dataVersion": _TAKEN_VERSION, "forbiddenTable": _Map(_Map(_Scalar.INT))},
         needed=frozenset({"subscriptionGroupTable"}),
         needed_later=frozenset({"dataVersion"}),
+        entries=("subscriptionGroupTable",),
     ),
     "consumerOffset.json": _Object(
-        {"offsetTable": _OFFSETS}, _OF_OFFSETS, needed_later=frozenset({"groupTopicMap"})
+        {"offsetTable": _OFFSETS},
+        _OF_OFFSETS,
+        needed_later=frozenset({"groupTopicMap"}),
+        entries=("offsetTable",),
     ),
     "lmqConsumerOffset.json": _Object(
         {"offsetTable": _OFFSETS, "lmqOffsetTable": _Map(_Scalar.LONG, blank_later=True)},
         _OF_OFFSETS,
         needed_later=frozenset({"groupTopicMap"}),
+        entries=("offsetTable", "lmqOffsetTable"),
     ),
     "delayOffset.json": _Object(
-        {"offsetTable": _Map(_Scalar.LONG, numbered=True)},
+        {"offsetTable": _Map(_Scalar.LONG, numbered=32)},
         {"dataVersion": _VERSION},
         needed=frozenset({"offsetTable"}),
+        entries=("offsetTable",),
     ),
-    "consumerFilter.json": _Object({"filterDataByTopic": _Map(_FILTERS)}),
-    "consumerOrderInfo.json": _Object({"table": _Map(_Map(_Object({}), numbered=True))}),
+    "consumerFilter.json": _Object({"filterDataByTopic": _Map(_FILTERS)}, entries=("filterDataByTopic",)),
+    "consumerOrderInfo.json": _Object({"table": _Map(_Map(_ORDER, numbered=32))}, entries=("table",)),
     "topicQueueMapping.json": _Object(
-        {"topicQueueMappingInfoMap": _Map(_Object({}))},
-        {"dataVersion": _VERSION},
+        {"topicQueueMappingInfoMap": _Map(_MAPPING)},
+        {"dataVersion": _TAKEN_VERSION},
         needed_later=frozenset({"topicQueueMappingInfoMap", "dataVersion"}),
         always="topicQueueMappingInfoMap",
+        entries=("topicQueueMappingInfoMap",),
     ),
 }
 
@@ -156,6 +201,34 @@ def misfits(name: str, data: Any, *, before_5: bool) -> Iterator[Misfit]:
     table = _TABLES.get(name)
     if table is not None:
         yield from _misfits(table, data, (), before_5=before_5)
+
+
+def with_its_names(name: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The table with the names of its fields as its class has them, whatever case they are written in.
+
+    `JavaBeanDeserializer#smartMatch` looks past case, `_` and `-`.
+    """
+    table = _TABLES.get(name)
+    if table is None:
+        return data
+    known = {_folded(one): one for one in (*table.fields, *table.later)}
+    return {key if table.knows(key) else known.get(_folded(key), key): value for key, value in data.items()}
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def misnamed(name: str, data: Any) -> str | None:
+    """A field of the table `name` that no release reads, with entries, while one for entries is missing.
+
+    What is under it is lost to a broker: the name is damaged, or the file is another table's.
+    """
+    table = _TABLES.get(name)
+    if table is None or not isinstance(data, dict) or all(one in data for one in table.entries):
+        return None
+    odd = (key for key, held in data.items() if held and isinstance(held, dict) and not table.knows(key))
+    return next(odd, None)
 
 
 def without(data: Any, wrong: Iterable[Misfit]) -> Any:
@@ -200,7 +273,7 @@ def _with_number_keys(shape: _Shape | None, value: Any) -> Any:
         known = {**shape.later, **shape.fields}
         return {key: _with_number_keys(known.get(key), one) for key, one in value.items()}
     held = {key: _with_number_keys(shape.values, one) for key, one in value.items()}
-    numbers = {key: java_parse_int(key) for key in held} if shape.numbered else {}
+    numbers = {key: java_parse_int(key, shape.numbered) for key in held} if shape.numbered else {}
     return held if None in numbers.values() else {numbers.get(key, key): one for key, one in held.items()}
 
 
@@ -238,16 +311,16 @@ def _misfits(
     is_map = isinstance(shape, _Map)
     if isinstance(shape, _Object) and shape.always not in (None, *value) and not before_5:
         yield Misfit(keys, f"lacks {shape.always}, without which brokers cannot read it")
-    for key, held in value.items():
+    for key, held in (*getattr(value, "earlier", ()), *value.items()):
         if isinstance(shape, _Map):
             inner: _Shape | None = shape.values
-            if shape.numbered and java_parse_int(key) is None:
+            if shape.numbered and java_parse_int(key, shape.numbered) is None:
                 yield Misfit((*keys, key), "should have a number for a name")
                 continue
         else:
             inner = shape.fields.get(key) or (None if before_5 else shape.later.get(key))
             needed = shape.needed if before_5 else shape.needed | shape.needed_later
-            if key in needed and held in (None, "", []):
+            if key in needed and held in (None, "", [], "null", "NULL"):
                 yield Misfit((*keys, key), _why(held))
                 continue
         if inner is not None:

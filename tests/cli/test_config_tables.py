@@ -177,3 +177,40 @@ def test_a_directory_in_the_place_of_a_table_is_never_saved(store, kept):
         "bak" if kept else "empty",
     )
     assert "is a directory" in rows[TOPICS]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("consumerOffset.json", b'"offsetTable"', b'"uffsetTable"'),
+        ("topics.json", b'"topicConfigTable"', b'"subscriptionGroupTable"'),
+        ("topics.json", b'"order":false', b'"order":falsE'),
+        ("subscriptionGroup.json", b'"consumeEnable"', b"&consumeEnable"),
+    ],
+)
+@pytest.mark.parametrize("backup", ["good", "gone"])
+def test_a_table_that_brokers_do_not_load_is_not_safe(store, name, old, new, backup):
+    """One letter of a field is another, or the file is another table's; a word that is no word."""
+    path = store / "config" / name
+    raw = path.read_bytes()
+    bak = path.with_name(f"{name}.bak")
+    bak.write_bytes(raw) if backup == "good" else bak.unlink(missing_ok=True)
+    path.write_bytes(raw.replace(old, new, 1))
+    assert path.read_bytes() != raw
+    for release in ("4.9.8", "5.3.3"):
+        done = rmq("doctor", store, "--json", "--as-version", release)
+        found = json.loads(done.stdout)
+        assert (done.exit_code, found["safe_to_start"]) == (1, False)
+        codes = {one["code"] for one in found["consequences"] if f"config/{name}" in one["paths"]}
+        assert codes & {"DR-CONFIG-EMPTY", "DR-CONFIG-BAK", "DR-REFUSE-CONFIG"}
+    assert rmq("verify", store).exit_code == 1
+    code, rows = checked(store)
+    assert code == 1
+    assert rows[f"config/{name}"]["loads"] != "primary"
+    if backup == "good":
+        salvaged = rmq("config", "salvage", store, "--in-place", "--backup", store.parent / "kept", "--apply")
+        assert salvaged.exit_code == 0, salvaged.stderr
+        table = next(
+            key for key in data(store, f"config/{name}") if key not in ("dataVersion", "groupTopicMap")
+        )
+        assert data(store, f"config/{name}")[table].keys() == parse_config(raw).data[table].keys()

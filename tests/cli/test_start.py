@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 HEAVY = {"numpy", "pyarrow", "numba", "llvmlite", "construct", "crcmod", "pydantic", "orjson", "isal", "lz4"}
 HEAVY |= {
     "zstandard",
-    "chompjs",
     "javaproperties",
     "pyspark",
     "duckdb",

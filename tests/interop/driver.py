@@ -34,7 +34,7 @@ def start_jvm(classpath: list[str], quiet: str, home: str, *, quick: bool) -> No
 
 
 class Driver:
-    """Requests by name: of the JVM here, of stores in `driver_store`, of clients in `driver_client`."""
+    """Requests by name: of the JVM here, of stores, clients and tables in the modules beside it."""
 
     def __init__(self) -> None:
         self.calls: dict[str, Callable[..., Any]] = {"start_jvm": self.start_jvm}
@@ -50,6 +50,10 @@ class Driver:
             from tests.interop.driver_client import Client
 
             self.calls = Client().calls()
+        elif artifact == "broker":
+            from tests.interop.driver_tables import Tables
+
+            self.calls = Tables().calls()
         else:
             from tests.interop.driver_store import Store
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rmqtool.store.config_json import ParseState, parse_table
-from rmqtool.store.config_types import misfits, number_of, without
+from rmqtool.store.config_types import misfits, misnamed, number_of, without
 
 VALUES = "null 5 1.5 'x' '5' '' true [] [1] {} {'a':1} 99999999999 -1".replace("'", '"').split()
 BEYOND = ["100000000000000000000", "1e999"]
@@ -123,3 +123,51 @@ def test_without_what_does_not_fit() -> None:
     left = without(data, wrong)
     assert left == {"offsetTable": {"T@G": {"0": 5}, "V@G": {"2": "7"}}}
     assert parse_table(json.dumps(left).encode(), "consumerOffset.json").state is ParseState.STRICT
+
+
+def test_entries_under_a_name_that_nobody_reads() -> None:
+    text = '{"dataVersion":{},"%s":{"T@G":{0:5}}}'
+    for name in ("offsetTable", "offsettable", "offset_Table", "OFFSET-TABLE"):
+        data = parse_table((text % name).encode(), "consumerOffset.json").data
+        assert data["offsetTable"] == {"T@G": {"0": 5}}
+        assert misnamed("consumerOffset.json", data) is None
+    for name in ("uffsetTable", "topicConfigTable"):
+        parsed = parse_table((text % name).encode(), "consumerOffset.json")
+        assert misnamed("consumerOffset.json", parsed.data) == name
+        assert parsed.detail == f"has its entries under '{name}', which brokers do not read"
+    for table in (
+        '{"dataVersion":{"counter":1}}',
+        '{"uffsetTable":{}}',
+        '{"uffsetTable":{"a":1},"offsetTable":{}}',
+    ):
+        assert (
+            misnamed("consumerOffset.json", parse_table(table.encode(), "consumerOffset.json").data) is None
+        )
+
+
+FURTHER = [
+    ("topics.json", '{"topicConfigTable":{},"dataVersion":{"counter":null}}', False, False),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{},"dataVersion":{"counter":""}}', True, False),
+    ("consumerOffset.json", '{"offsetTable":{},"dataVersion":{"counter":null}}', True, True),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{"G":{"groupSysFlag":"x"}}}', True, False),
+    (
+        "consumerFilter.json",
+        '{"filterDataByTopic":{"T":{"groupFilterData":{"G":{"bornTime":[1]}}}}}',
+        False,
+        False,
+    ),
+    ("consumerOrderInfo.json", '{"table":{"T@G":{0:{"l":[1,2]}}}}', False, False),
+    (
+        "consumerOrderInfo.json",
+        '{"table":{"T@G":{0:{"l":1,"o":[1],"ot":{3000000000:1},"oc":{1:2}}}}}',
+        True,
+        True,
+    ),
+    ("consumerOrderInfo.json", '{"table":{"T@G":{0:{"oc":{"q":2}}}}}', False, False),
+    ("topicQueueMapping.json", '{"topicQueueMappingInfoMap":{"T":{"currIdMap":{"p":0}}}}', False, False),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "before_5", "later"), FURTHER)
+def test_types_of_what_is_deeper(name: str, text: str, before_5: bool, later: bool) -> None:
+    test_what_only_some_read(name, text, before_5, later)
