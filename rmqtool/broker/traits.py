@@ -50,6 +50,8 @@ class Traits:
     """what 5.0 added to configuration tables is read, so that a wrong value there refuses them, too (seen)"""
     skips_directories: bool = False
     """a directory among mapped files is passed over, not refused (`MappedFileQueue#doLoad`)"""
+    tables_in_database: bool = False
+    """`configManagerVersion` is known (`ConfigManagerV2`)"""
     pop_database: bool = False
     """what was popped and not acknowledged may lie in `kvStore/`, without which there is no start then
     (`PopConsumerService#start`; with `popConsumerKVServiceInit`)"""
@@ -155,6 +157,7 @@ def _table() -> tuple[Traits, ...]:
         record_must_fit=True,
         property_crc_zero=True,
         pop_database=True,
+        tables_in_database=True,
     )
     return v490, v492, v493, v494, v500, v510, v511, v513, v520, v530, v532
 

@@ -42,6 +42,14 @@ def offsets_file(store: Store) -> str:
     return LIGHT_OFFSETS if any(there) else OFFSETS
 
 
+def other_offsets_file(store: Store) -> str | None:
+    """The file that a broker does not read by its settings, where the one that it reads is not there."""
+    own = offsets_file(store)
+    if any(store.file(f"config/{own}{end}") is not None for end in ("", ".bak")):
+        return None
+    return OFFSETS if own == LIGHT_OFFSETS else LIGHT_OFFSETS
+
+
 def stored_offsets(store: Store) -> Iterator[StoredOffset]:
     """All entries of that file, or of its .bak where a broker falls back to it.
 

@@ -28,6 +28,8 @@ _TABLES = {
     "consumerOffset.json": "consumerOffsets",
 }
 _ALL_TABLES = "rdb"
+OF_DATABASE = (*_TABLES, "lmqConsumerOffset.json")
+"""tables for which `ConfigManagerV2` reads that one alone: nothing takes over what lies in files"""
 
 
 def rocksdb_queue_files(store: Store) -> list[StoreFile]:
@@ -44,6 +46,11 @@ def databases_of_tables(store: Store) -> list[str]:
     """Directories of `config/` with a database, in order."""
     found = {"/".join(file.path.split("/")[:2]) for file in store.of_kind(FileKind.ROCKSDB)}
     return sorted(one for one in found if one.startswith("config/"))
+
+
+def all_tables_in_database(config: StoreConfig) -> bool:
+    """Whether topics, groups and offsets are read from one database (`configManagerVersion`)."""
+    return (config.model_extra or {}).get("configManagerVersion") == "v2"
 
 
 def has_pop_database(store: Store) -> bool:

@@ -123,3 +123,33 @@ def test_a_broker_of_5_ends_where_a_timer_file_has_no_place(
         (root / path).write_bytes(b"-")
     with pytest.raises(RuntimeError, match="ended"):
         Broker(release, root, directory)
+
+
+@pytest.mark.full  # a broker takes half a minute to stop
+@pytest.mark.parametrize(
+    ("broker", "settings"),
+    [
+        ("4.9.7", {"enableLmq": "true", "enableMultiDispatch": "true"}),
+        ("5.3.3", {"enableLmq": "true", "enableMultiDispatch": "true"}),
+        ("5.3.3", {"configManagerVersion": "v2"}),
+    ],
+    indirect=["broker"],
+)
+def test_offsets_that_a_setting_keeps_a_broker_from(
+    broker: str, settings: dict[str, str], tmp_path: Path
+) -> None:
+    root, directory, conf = tmp_path / "store", tmp_path / "broker", tmp_path / "broker.conf"
+    root.mkdir()
+    directory.mkdir()
+    conf.write_text("".join(f"{name}={value}\n" for name, value in {**SIZES, **settings}.items()))
+    group = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": 0}
+    with Broker(broker, root, directory) as one:
+        for _ in range(3):
+            one.send("T", b"x")
+        one.request(COMMIT_OFFSET, {**group, "commitOffset": 2})
+        one.stop()
+    found = rmq("doctor", root, "--as-version", broker, "--store-config", conf, "--json")
+    assert found.exit_code == 1
+    assert "DR-TABLE-UNREAD" in found.stdout
+    with Broker(broker, root, directory, **settings) as one:
+        assert one.request(QUERY_OFFSET, group)[0]["offset"] == "0"

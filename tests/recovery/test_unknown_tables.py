@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fixtures.stores import HandmadeStore
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
@@ -80,3 +82,62 @@ def test_batch_queues_without_a_topic_table(tmp_path: Path) -> None:
     assert table["Batches"]["attributes"] == {"queue.type": "BatchCQ"}
     assert table["Orders"]["readQueueNums"] == 1
     assert simulate(Store.open(tmp_path / "out"), "5.3.3").verdict is Verdict.SAFE
+
+
+ENTRIES = {
+    "consumerOffset.json": '{"offsetTable":{"T@g":{0:1}}}',
+    "lmqConsumerOffset.json": '{"offsetTable":{"T@g":{0:1}},"lmqOffsetTable":{}}',
+    "topics.json": '{"topicConfigTable":{"T":{"perm":6}},"dataVersion":{}}',
+}
+LMQ_ON, LMQ_OFF, DATABASE = {"enableLmq": True}, {"enableLmq": False}, {"configManagerVersion": "v2"}
+
+
+def with_tables(root: Path, *names: str) -> Path:
+    """A store with entries in these tables."""
+    write(root, filled(3))
+    (root / "config").mkdir()
+    for name in names:
+        (root / "config" / name).write_text(ENTRIES[name])
+    return root
+
+
+@shows("DR-TABLE-UNREAD")
+@pytest.mark.parametrize(
+    ("there", "settings", "release"),
+    [
+        (["consumerOffset.json"], LMQ_ON, "4.9.8"),
+        (["lmqConsumerOffset.json"], LMQ_OFF, "5.3.3"),
+        (["topics.json", "consumerOffset.json"], DATABASE, "5.3.3"),
+    ],
+)
+def test_tables_that_settings_keep_a_broker_from(
+    there: list[str], settings: dict[str, object], release: str, tmp_path: Path
+) -> None:
+    found = of(start(with_tables(tmp_path, *there), release, **settings), "DR-TABLE-UNREAD")
+    assert [one.facts["path"] for one in found] == [f"config/{name}" for name in there]
+    assert {one.severity for one in found} == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("there", "settings", "release"),
+    [
+        (["consumerOffset.json"], LMQ_ON, "4.9.2"),
+        (["consumerOffset.json", "lmqConsumerOffset.json"], LMQ_ON, "5.3.3"),
+        (["lmqConsumerOffset.json"], {}, "5.3.3"),
+        (["consumerOffset.json", "topics.json"], DATABASE, "5.3.1"),
+    ],
+)
+def test_tables_that_are_read_with_these_settings(
+    there: list[str], settings: dict[str, object], release: str, tmp_path: Path
+) -> None:
+    assert not of(start(with_tables(tmp_path, *there), release, **settings), "DR-TABLE-UNREAD")
+
+
+def test_the_headline_says_which_table_is_not_read(tmp_path: Path) -> None:
+    root = with_tables(tmp_path / "store", "consumerOffset.json")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("enableLmq=true\nmappedFileSizeCommitLog=4096\n")
+    done = rmq("doctor", root, "--as-version", "5.3.3", "--store-config", conf)
+    assert done.exit_code == 1
+    shown = " ".join(done.stdout.split())
+    assert "DO NOT START: with enableLmq=true a broker does not read config/consumerOffset.json" in shown

@@ -242,6 +242,12 @@ BEHAVIOURS = (
         ("DR-BLOCKED-FILE", "DR-REFUSE-TIMER-FILE"),
     ),
     Behaviour(
+        "more-12",
+        "enableLmq or configManagerVersion changed: tables under their old names are not read, and nothing "
+        "takes them over",
+        ("DR-TABLE-UNREAD",),
+    ),
+    Behaviour(
         "more-9",
         "4.9.8 over a link in the place of abort that leads nowhere: it never makes the file, and takes a "
         "crash for a clean stop; a stop in order removes the link",

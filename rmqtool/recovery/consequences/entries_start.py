@@ -274,6 +274,14 @@ TABLES = (
         "put topics.json back: brokers that create topics by themselves use default settings for them",
     ),
     Entry(
+        "DR-TABLE-UNREAD",
+        E,
+        "with {setting} a broker does not read {path}: {what} are forgotten",
+        "leave the setting as it was; with another enableLmq a copy of the file under the name that is read "
+        "then (lmqConsumerOffset.json, or consumerOffset.json) keeps the offsets",
+        releases="4.9.3 and later",
+    ),
+    Entry(
         "DR-OFFSETS-UNKNOWN",
         N,
         "there is a topic table, but no {path} and no .bak of it, which a broker writes every few seconds: "

@@ -10,10 +10,12 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.consequences.entry import Severity
+from rmqtool.scan.multi import MultiDispatch
 from rmqtool.store.config_json import ParsedConfig, ParseState, has_entries, parse_table
+from rmqtool.store.consumer_offsets import other_offsets_file
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
-from rmqtool.store.rocksdb import databases_of_tables
+from rmqtool.store.rocksdb import OF_DATABASE, all_tables_in_database, databases_of_tables
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def tables(scene: FindingContext) -> Iterator[Consequence]:
     for one in scene.outcome.config:
         name = by_name[one.path].path.removesuffix(".bak") if one.path in by_name else one.path
         yield from _table(store, one, name)
+    yield from _unread(scene)
     yield from _no_topics(scene)
     there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
     if "config/topics.json" in there and not databases_of_tables(store):
@@ -70,6 +73,28 @@ def _table(store: Store, one: ConfigOutcome, name: str) -> Iterator[Consequence]
             yield consequence("DR-CONFIG-BAK-BAD", one.path + ".bak", **facts)
         if own.state is ParseState.LENIENT:
             yield consequence("DR-CONFIG-FORGIVEN", one.path, **facts, reason=own.detail)
+
+
+def _unread(scene: FindingContext) -> Iterator[Consequence]:
+    """Tables with entries that a broker does not read by its settings, where what it reads is not there.
+
+    With a database in their place nobody knows; the verdict is uncertain then.
+    """
+    store, traits = scene.start.store, scene.start.traits
+    config = store.config
+    if config is None:
+        return
+    unread = {}
+    if all_tables_in_database(config) and traits.tables_in_database and not databases_of_tables(store):
+        unread = dict.fromkeys(OF_DATABASE, "configManagerVersion=v2")
+    other = other_offsets_file(store)
+    if other is not None and traits.multi_dispatch is not MultiDispatch.NONE:
+        unread.setdefault(other, f"enableLmq={str(config.enable_lmq).lower()}")
+    for name, setting in unread.items():
+        if has_entries(store.config_pair(name).data):
+            path = f"config/{name}"
+            facts = {"path": path, "what": _WHAT[name], "setting": setting}
+            yield consequence("DR-TABLE-UNREAD", path, **facts)
 
 
 def _parsed(store: Store, path: str) -> ParsedConfig:
