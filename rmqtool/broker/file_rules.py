@@ -97,7 +97,7 @@ def rules_of(store: Store, release: str) -> FileRules:
         lmq=lmq_of(store),
         levels=delay_levels(config),
         batch_topics=_batch_topics(store) if traits.typed_queues else frozenset(),
-        plain_topics=_plain_topics(store) if traits.typed_queues and not types_known(store) else None,
+        plain_topics=_plain_topics(store) if traits.typed_queues and not types_readable(store) else None,
         hash_slots=slots,
         index_items=items,
         every_put=version_key(release) < _SLOTS_COUNTED,
@@ -149,10 +149,13 @@ def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
 
 
 def types_known(store: Store) -> bool:
-    """Whether there is a topic table, from which alone a broker knows the kind of a topic's queues.
+    """Whether there is a topic table, from which alone a broker knows the kind of a topic's queues."""
+    names = ("config/topics.json", "config/topics.json.bak")
+    return any(store.file(name) is not None for name in names)
 
-    One that cannot be read is none.
-    """
+
+def types_readable(store: Store) -> bool:
+    """Whether a topic table tells the kinds: one that cannot be read does not."""
     return store.config_pair("topics.json").chosen != "empty"
 
 

@@ -84,10 +84,11 @@ def test_queue_offsets_that_a_start_gives_out_again_far_behind_the_last_record_o
         if number == 5:
             store.log.queue_offsets["Payments", 1] += 3
         store.put("Payments", b"body %d" % number, queue_id=1)
-    for number in range(60):
+    for number in range(200):
         store.put("Orders", b"body %d" % number)
     store.write(tmp_path / "store")
     shutil.rmtree(store.root / "consumequeue")
+    store.remove("checkpoint")
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 1, done.stderr
     twice = "a start: Payments/1: new messages get queue offsets from 20 on, though messages in the log have"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.broker.file_rules import types_known
+from rmqtool.broker.file_rules import types_readable
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import TIMER_FILES, queue_directories
 from rmqtool.broker.settings import settings_of
@@ -240,7 +240,7 @@ def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None
             data = parse_config(bytes(one.content.read(0, one.content.size))).data if one.content else None
             return (data if isinstance(data, dict) else None), (one if put else None)
     pair = store.config_pair("topics.json")
-    return (pair.data if isinstance(pair.data, dict) and types_known(store) else None), None
+    return (pair.data if isinstance(pair.data, dict) and types_readable(store) else None), None
 
 
 def _queues_by_topic(store: Store) -> dict[str, dict[str, tuple[list[str], bool]]]:
