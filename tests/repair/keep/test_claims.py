@@ -47,14 +47,13 @@ class AskingAll(SlotAssigner):
             self._take(key, slot, frame)
 
     def _is_between(self, key: QueueKey, slot: int, frame: Frame) -> bool:
-        """Whether the queue has records in front of the position and behind it."""
+        """Whether the queue has records, or claims, in front of the position and behind it."""
         gap = self._gap_around(key, frame)
-        runs = self._order.chosen[key]
-        return gap is not None and gap.first <= slot <= gap.last and runs[0].first < slot < runs[-1].last
+        return gap is not None and 0 < gap.first <= slot <= gap.last
 
     def _all(self, frame: Frame, header: Header) -> list[tuple[QueueKey, int]]:
         found: list[tuple[QueueKey, int]] = []
-        for key in list(self._missing):
+        for key in dict.fromkeys((*self._missing, *self._claimed)):
             gap = self._gap_around(key, frame)
             if gap is not None:
                 if gap.first <= header.queue_offset <= gap.last:
