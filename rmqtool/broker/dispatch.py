@@ -13,7 +13,7 @@ from formats.commitlog import SysFlag
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import DispatchColumn, Field
-from rmqtool.scan.multi import MultiDispatch, extra_rows, inner_batches
+from rmqtool.scan.multi import MultiDispatch, extra_rows, hold_batches, inner_batches
 from rmqtool.scan.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ class Dispatcher:
         self._judged = len(keys)
         inner = (run.rows[columns[DispatchColumn.OWNER], Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
         if inner.any():
+            records = Records(run.rows[columns[DispatchColumn.OWNER]], run.window, run.origin)
+            inner = hold_batches(records, inner, self._kernels)
             for topic in {
                 keys[partition][0]
                 for partition in np.unique(columns[DispatchColumn.PARTITION, inner]).tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, FIRST_ITEM
@@ -103,6 +103,19 @@ def rules_of(store: Store, release: str) -> FileRules:
         every_put=version_key(release) < _SLOTS_COUNTED,
         header_at_stop=traits.typed_queues,
     )
+
+
+def kept_rules_of(store: Store, release: str) -> FileRules:
+    """The same for what is kept: inner batches also tell where the topic table lacks `queue.type` of a topic.
+
+    A broker takes such a topic for one with plain queues, but stores inner batches for batch topics alone: an
+    entry was lost, or 4.x wrote the table, which drops the attribute.
+    """
+    rules, traits = rules_of(store, release), traits_of(release)
+    if rules.plain_topics is not None or not traits.typed_queues:
+        return rules
+    said = {name for name, topic in store.topics.items() if "queue.type" in topic.attributes}
+    return replace(rules, plain_topics=(_plain_topics(store) | said) - rules.batch_topics)
 
 
 def lmq_of(store: Store) -> bool:

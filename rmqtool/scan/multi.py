@@ -282,6 +282,13 @@ def inner_batches(
     return bases, counts
 
 
+def hold_batches(run: Records, wanted: npt.NDArray[np.bool_], kernels: Kernels) -> npt.NDArray[np.bool_]:
+    """Which of the wanted records have both properties: a wrong bit of `sysFlag` alone makes no batch."""
+    found = np.zeros(len(run.rows), np.bool_)
+    found[_both(run, wanted, INNER_BASE, INNER_NUM, kernels)[0]] = True
+    return found
+
+
 def _both(
     run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: Kernels
 ) -> tuple[Ints, pa.StringArray, pa.StringArray]:

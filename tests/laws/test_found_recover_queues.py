@@ -13,7 +13,13 @@ from fixtures.compound import make
 from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.tags_code import SCHEDULE_TOPIC, tags_hash
-from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
+from rmqtool.scan.fields import (
+    OFF_PHYSICAL_OFFSET,
+    OFF_QUEUE_ID,
+    OFF_QUEUE_OFFSET,
+    OFF_STORE_TIMESTAMP,
+    OFF_SYS_FLAG,
+)
 from tests.helpers import rmq
 from tests.laws.stores import orders, recovered, without_entries
 
@@ -190,6 +196,51 @@ def test_queues_that_begin_late_keep_what_they_have_in_front_of_a_hole(tmp_path:
     made = strict.carve(tmp_path / "out")
     for one in [*store.stored[:21], *store.stored[55:]]:
         assert made[one.offset].raw == one.placed.data
+
+
+@pytest.mark.parametrize("entry", [None, {"perm": 6, "readQueueNums": 1, "writeQueueNums": 1}])
+def test_a_table_that_lacks_the_kind_of_a_topic(entry: dict[str, int] | None, tmp_path: Path) -> None:
+    """An older table, or one that 4.x wrote, and no queues: inner batches tell, their records stay."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put_batch("Batches", [b"%d" % number] * (1 + number % 4), queue_id=1)
+        store.put("Orders", b"%d" % number)
+    store.write(tmp_path / "store")
+    table = {"topicConfigTable": {"Orders": {"perm": 6}, **({"Batches": entry} if entry else {})}}
+    (store.root / "config").mkdir(exist_ok=True)
+    (store.root / "config/topics.json").write_text(json.dumps({"dataVersion": {}, **table}))
+    (store.root / "config/topics.json.bak").unlink(missing_ok=True)
+    for name in ("consumequeue", "batchconsumequeue"):
+        shutil.rmtree(store.root / name)
+    before = {at: one.raw for at, one in strict.carve(store.root).items()}
+    out = tmp_path / "out"
+    done = rmq("recover", store.root, "--as-version", "5.3.3", "--output", out, "--apply", "--json")
+    assert done.exit_code == 0, done.stdout[-500:] + done.stderr
+    assert {at: one.raw for at, one in strict.carve(out).items()} == {
+        at: one.raw for at, one in before.items()
+    }
+    made = json.loads((out / "config/topics.json").read_text())["topicConfigTable"]
+    assert made["Batches"]["attributes"] == {"queue.type": "BatchCQ"}
+    assert made["Batches"]["readQueueNums"] == (1 if entry else 2)
+    assert (out / "batchconsumequeue/Batches/1").is_dir()
+    assert rmq("verify", out).exit_code == 0
+    assert json.loads(rmq("doctor", out, "--as-version", "5.3.3", "--json").stdout)["verdict"] == "safe"
+    again = rmq("recover", out, "--as-version", "5.3.3", "--json")
+    assert (again.exit_code, json.loads(again.stdout)["rows"]) == (0, [])
+
+
+def test_a_wrong_bit_of_the_flags_makes_no_batch(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    for name in ("consumequeue", "config"):
+        shutil.rmtree(store.root / name, ignore_errors=True)
+    path, position = store.segment(store.stored[7].offset)
+    store.patch(path, position + OFF_SYS_FLAG, (0x80).to_bytes(4, "big"))
+    out = tmp_path / "out"
+    rmq("recover", store.root, "--as-version", "5.3.3", "--output", out, "--apply")
+    assert (out / "consumequeue/Orders/0").is_dir()
+    assert not (out / "batchconsumequeue").exists()
+    rmq("salvage", store.root / "commitlog", "--output", tmp_path / "new")
+    assert "BatchCQ" not in (tmp_path / "new/config/topics.json").read_text()
 
 
 def test_a_batch_with_a_wrong_queue_offset(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from formats.index import Header
 from formats.primitives import sizeof
 from rmqtool.broker.deleted_topics import is_somebodys
-from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.file_rules import kept_rules_of
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
@@ -108,7 +108,7 @@ class DerivedRepair:
     def repair(self) -> Derived:
         """Builds queues and compares, checks the index and rebuilds it where it is not right."""
         store, kernels = self.store, self.progress.reading.kernels
-        rules = replace(rules_of(store, self.release), extension=False)
+        rules = replace(kept_rules_of(store, self.release), extension=False)
         made = Derived()
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()

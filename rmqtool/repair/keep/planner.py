@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.file_rules import kept_rules_of
 from rmqtool.broker.settings import settings_of
 from rmqtool.errors import UnfitStoreError
 from rmqtool.repair.assumed import assumed_sizes
@@ -111,7 +111,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         raise UnfitStoreError(f"{shown}: {NO_RECORD}, there is nothing to recover from")
     donors = [Store.open(one) for one in options.donors]
     placing = with_ends(store, placing, donors, kernels, access)
-    rules = rules_of(store, options.release)
+    rules = kept_rules_of(store, options.release)
     log_repair = LogRepair(
         store,
         placing,

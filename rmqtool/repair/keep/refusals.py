@@ -77,7 +77,7 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
             edits += _table(store, one.path, one.loads, traits, start.traits)
             done.add(one.path)
     if start.traits.typed_queues:
-        edits += list(_kinds(store, edits)) or _unknown_kinds(store, survey, edits)
+        edits += list(_kinds(store, survey, edits)) or _unknown_kinds(store, survey, edits)
     return [*edits, *timer_edits(start.start), *_directories(store)]
 
 
@@ -195,10 +195,11 @@ def _unknown_kinds(store: Store, survey: Survey, edits: list[Edit]) -> list[Edit
     return [*folder, _put(_TOPICS, data, "topics-unknown", message, {"topics": topics})]
 
 
-def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
+def _kinds(store: Store, survey: Survey, edits: list[Edit]) -> Iterator[Edit]:
     """Queues of the kind that their topic does not have (`ConsumeQueueStore#queueTypeShouldBe`).
 
-    Where only they have files the table is wrong, else they go. Takes the salvaged table out of `edits`.
+    Where only they have files the table is wrong, else they go. It is wrong, too, where records alone tell of
+    batch queues (`kept_rules_of`). Takes the salvaged table out of `edits`.
     """
     data, salvaged = _topic_table(store, edits)
     if data is None:
@@ -220,11 +221,17 @@ def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
         for path in found.get(gone, ([], False))[0]:
             message = f"{topic} has queues of the other kind, brokers refuse these"
             yield from directory_away(store, path, "queue-kind", message)
+    for topic in sorted(survey.batches):
+        entry = table.get(topic)
+        if not isinstance(entry, dict) or _kind_of(entry) != _BATCH:
+            queues = [f"/{queue_id}" for name, queue_id in survey.runs if name == topic]
+            table[topic] = _with_kind(entry, topic, queues, batch=True)
+            wrong.append(topic)
     if wrong:
         if salvaged is not None:
             edits.remove(salvaged)
         message = (
-            "queue.type is set to the kind of queues that lie there, brokers refuse others: "
+            "queue.type is set to the kind of queues that store and log have, brokers refuse others: "
             + ", ".join(wrong[:10])
         )
         facts = {"topics": wrong} | (salvaged.change.facts if salvaged is not None else {})
@@ -270,7 +277,7 @@ def _with_kind(entry: Any, topic: str, paths: list[str], *, batch: bool) -> dict
 
 def _entry(topic: str, paths: list[str]) -> dict[str, Any]:
     """Of a topic that is missing in the table: as many queues as have a directory (`TopicConfig`)."""
-    count = 1 + max(int(path.rpartition("/")[2]) for path in paths)
+    count = 1 + max((int(path.rpartition("/")[2]) for path in paths), default=0)
     return {
         "topicName": topic,
         "perm": 6,

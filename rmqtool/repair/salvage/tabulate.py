@@ -182,9 +182,10 @@ class Tabulator:
         for place in np.flatnonzero(batch.rows[:, Field.SYS_FLAG] & SysFlag.INNER_BATCH):
             row = batch.rows[place]
             topic = text_of(batch, row, Field.TOPIC_POSITION).decode(errors="replace")
-            self._names.batch_topics.add(topic)
-            count = props.decode(text_of(batch, row, Field.PROPERTIES_POSITION)).get(props.INNER_NUM, "")
-            widths[place] = batch_width(count)
+            named = props.decode(text_of(batch, row, Field.PROPERTIES_POSITION))
+            if props.INNER_NUM in named:  # a wrong bit of the flags alone makes no batch
+                self._names.batch_topics.add(topic)
+                widths[place] = batch_width(named[props.INNER_NUM])
         return widths
 
 
