@@ -3,10 +3,11 @@
 The CRC covers the body alone, so a record may be whole and name a wrong topic, queue or queue offset. Its own
 unit vouches for it; another unit that points at it, another intact record at its queue offset, or neighbours
 in its queue that lie on the other side of it in the log, speak against it. So does a queue that misses it
-where it lies, if it is alone in its own. Where nothing does, it is intact. Of queues without plain files
-(batch queues, those in RocksDB) the records themselves tell where a queue offset lies; units of batch queues
-vouch for their records as others do, and speak against them where their neighbours agree: they state their
-queue offsets themselves, and may be what is wrong.
+where it lies, if it is alone in its own, and no several of it that the plan changes are in order. Where
+nothing does, it is intact. Of queues without plain files (batch queues, those in RocksDB) the records
+themselves tell where a queue offset lies; units of batch queues vouch for their records as others do, and
+speak against them where their neighbours agree: they state their queue offsets themselves, and may be what
+is wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _PART = 1 << 20
 _STEPS = (*range(1, 64), *(1 << power for power in range(6, 40)))
 """how far from a place the next intact record of its queue is looked for, in queue offsets"""
+_SEVERAL = 3
 _TYPE = int(SysFlag.TRANSACTION_MASK)
 _WITHOUT_UNIT = (int(SysFlag.PREPARED), int(SysFlag.ROLLBACK))
 """`CommitLogDispatcherBuildConsumeQueue#dispatch` passes over them"""
@@ -129,7 +131,9 @@ class Evidence:
         So it has in the same queue where the log in front never had room for as many messages as it states.
         """
         reach = _STEPS[:63] if one.topic in self._batches else (1,)  # a batch takes several queue offsets
-        if any(self._neighbour(one, way * step) is not None for step in reach for way in (-1, 1)):
+        if (one.topic, one.queue_id) in self._in_order or any(
+            self._neighbour(one, way * step) is not None for step in reach for way in (-1, 1)
+        ):
             return False
         now = record_at(self.result, one.physical_offset, self.kernels, self.access)
         if now is None or (now.size, now.body) != (one.size, one.body):
@@ -174,6 +178,27 @@ class Evidence:
         if found is None or _slot(found) != slot:
             return None
         return place
+
+    @cached_property
+    def _in_order(self) -> frozenset[tuple[str, int]]:
+        """Queues in which several records get other queue offsets, though theirs are as they lie in the log.
+
+        They vouch for each other where no unit does: damage to each by itself leaves no order.
+        """
+        found: dict[tuple[str, int], list[Record]] = {}
+        for one in sorted(self.changed, key=lambda one: one.physical_offset):
+            found.setdefault((one.topic, one.queue_id), []).append(one)
+        several = (records for records in found.values() if len(records) >= _SEVERAL)
+        stay = {key for records in several if (key := self._stays(records)) is not None}
+        return frozenset(stay)
+
+    def _stays(self, records: Sequence[Record]) -> tuple[str, int] | None:
+        """The queue of these, if all are in it still and stated ascending queue offsets."""
+        key = records[0].topic, records[0].queue_id
+        if not all(low.queue_offset < high.queue_offset for low, high in pairwise(records)):
+            return None
+        now = (record_at(self.result, one.physical_offset, self.kernels, self.access) for one in records)
+        return key if all(one is not None and (one.topic, one.queue_id) == key for one in now) else None
 
     @cached_property
     def _suspects(self) -> frozenset[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import copy_base, strict
+from fixtures.stores import HandmadeStore
 from formats.commitlog import encode_message
 from rmqtool.check.findings import Severity
 from rmqtool.check.verify import ReadOptions, Verification
@@ -15,6 +16,7 @@ from rmqtool.cli.main import run
 from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.scan.torn import is_torn
 from rmqtool.store.layout import Store
+from tests.helpers import rmq
 from tests.repair.keep.laws import problems, repair
 from tests.repair.keep.seven import BASE, RELEASE, SEGMENT, SETTINGS, repaired
 
@@ -184,3 +186,18 @@ def test_the_check_of_a_plan_takes_torn_properties_for_no_message_lost(base: Pat
     command = ["recover", str(base), "--store-config", str(conf), "--output", str(target), "--apply"]
     assert run(command) == 0
     assert run(["verify", str(target), "--store-config", str(conf)]) == 0
+
+
+def test_records_in_order_vouch_for_each_other(tmp_path: Path) -> None:
+    """No file of their queue is left, and their queue offsets leave gaps: a plan that counts them is none."""
+    store = HandmadeStore()
+    for number in range(6):
+        store.put("Orders", b"body %d" % number)
+        store.log.queue_offsets["Orders", 0] += 5
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    before = strict.carve(store.root)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    after = strict.carve(tmp_path / "out") if (tmp_path / "out").exists() else before
+    assert {at: one.raw for at, one in after.items()} == {at: one.raw for at, one in before.items()}
+    assert done.exit_code == 1
