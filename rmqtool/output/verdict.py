@@ -95,7 +95,7 @@ def _reasons(one: Outcome) -> Iterator[str]:
         yield f"the broker refuses: {one.refusal.message}{where}"
     causes = [found.message for found in one.consequences if found.code in _CAUSES]
     yield from causes
-    yield from (found.message for found in one.consequences if found.code in _OF_TABLES)
+    yield from (found.message for found in one.consequences if found.code in _SAID)
     yield from _of_log(one)
     if not causes:
         yield from _of_queues(one)
@@ -159,7 +159,8 @@ def _table(path: str) -> str:
 
 _UNKNOWN = ("DR-TOPICS-UNKNOWN", "DR-OFFSETS-UNKNOWN", "DR-DELAY-OFFSETS-UNKNOWN")
 _WAITING = {SCHEDULE_TOPIC: "delayed messages", TIMER_TOPIC: "timers"}
-_OF_TABLES = frozenset({"DR-BLOCKED-FILE", "DR-TABLE-UNREAD"})
+_SAID = frozenset({"DR-BLOCKED-FILE", "DR-OTHER-OWNER", "DR-TABLE-UNREAD"})
+"""consequences that no part of the outcome tells of"""
 _LOADS = {
     "primary": "it is",
     "bak": "its older .bak",

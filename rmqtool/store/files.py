@@ -34,6 +34,7 @@ class StoreFile:
     absent: why it cannot be opened though the store has it: this is a copy without it (`store.partial`).
     regular: False for FIFOs, sockets, devices and links that are not followed; those are never opened.
     version: of a remote file, which content of it was listed; None for a local one.
+    denied: the user to whom the store's directory belongs may not read and write it.
     """
 
     path: str
@@ -50,6 +51,7 @@ class StoreFile:
     regular: bool = True
     absent: str | None = None
     version: Version | None = None
+    denied: bool = False
 
     @property
     def absolute(self) -> Path:

@@ -12,7 +12,7 @@ from rmqtool.errors import NotAStoreError, StoreIOError
 from rmqtool.store.contents import Queue, StoreContents
 from rmqtool.store.empty_roots import without_segments
 from rmqtool.store.files import StoreDirectory, StoreFile
-from rmqtool.store.inventory import Inventory, Walker
+from rmqtool.store.inventory import Inventory, Walker, owner_of
 from rmqtool.store.kinds import FileKind, role_of
 from rmqtool.store.listing import Listing
 from rmqtool.store.names import escape_name
@@ -64,7 +64,14 @@ class Store(StoreContents):
         boundary = os.path.realpath(target.root)
         overrides = {place: (role_of(("commitlog",)), number) for number, place in enumerate(extra, 1)}
         whole = target.form is not StoreForm.FOLDER
-        walker = Walker(boundary, inventory, overrides, None if whole else forced, on_listed=on_listed)
+        walker = Walker(
+            boundary,
+            inventory,
+            overrides,
+            None if whole else forced,
+            on_listed=on_listed,
+            owner=owner_of(boundary),
+        )
         location = os.path.join(target.root, *target.scope)
         if target.form is StoreForm.FILE:
             add_file(inventory, target, location)

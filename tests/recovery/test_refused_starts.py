@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures import copy_base
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.simulation import simulate
+from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
 from tests.helpers import rmq
@@ -108,3 +111,38 @@ def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
     remote = LockState(False, None, "not locked, but locks of other hosts may be invisible on nfs4")
     assert "DR-LOCK-UNKNOWN" in codes(start(root, lock=remote))
     assert "DR-LOCK-UNKNOWN" not in codes(start(root))
+
+
+@shows("DR-OTHER-OWNER")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", ["commitlog/*", "consumequeue/*/0/*", "checkpoint", "lock", "index/*"])
+def test_a_file_of_root_in_the_store_of_another_user(name: str, tmp_path: Path) -> None:
+    """4.9.8 and 5.3.3, run as that user, did not load it; 4.9.8 goes on without the index."""
+    root = copy_base("v533-a-clean", tmp_path / "store")
+    every = [root, *root.rglob("*")]
+    for path in every:
+        os.chown(path, 65_534, 65_534)
+    sizes = config_of({"mappedFileSizeCommitLog": 65536, "mappedFileSizeConsumeQueue": 4000})
+    assert not of(simulate(Store.open(root, config=sizes), "5.3.3"), "DR-OTHER-OWNER")
+    (root / "lock").touch()
+    os.chown(root / "lock", 65_534, 65_534)
+    found = min(root.glob(name))
+    os.chown(found, 0, 0)
+    found.chmod(0o644)
+    outcome = simulate(Store.open(root, config=sizes), "5.3.3")
+    (one,) = of(outcome, "DR-OTHER-OWNER")
+    assert (one.paths, one.facts["count"]) == ((found.relative_to(root).as_posix(),), 1)
+    assert outcome.verdict is Verdict.UNSAFE
+    older = simulate(Store.open(root, config=sizes), "4.9.8")
+    assert bool(of(older, "DR-OTHER-OWNER")) is (name != "index/*")
+    found.chmod(0o666)
+    assert not of(simulate(Store.open(root, config=sizes), "5.3.3"), "DR-OTHER-OWNER")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_store_of_which_its_owner_may_write_nothing(tmp_path: Path) -> None:
+    """It was made as root: nobody knows as which user the broker runs."""
+    root = copy_base("v533-a-clean", tmp_path / "store")
+    os.chown(root, 65_534, 65_534)
+    sizes = config_of({"mappedFileSizeCommitLog": 65536, "mappedFileSizeConsumeQueue": 4000})
+    assert not of(simulate(Store.open(root, config=sizes), "5.3.3"), "DR-OTHER-OWNER")

@@ -26,13 +26,14 @@ _PARTS = (
     queues.timers,
     queues.compaction,
     tables.tables,
+    starting.denied,
     starting.settings,
     log.unnoticed,
     index.index,
     starting.recovery,
     log.names,
 )
-_WITHOUT_READING = (starting.refusals, tables.tables, starting.settings, log.names)
+_WITHOUT_READING = (starting.refusals, tables.tables, starting.denied, starting.settings, log.names)
 _RANK = {severity: rank for rank, severity in enumerate((Severity.ERROR, Severity.WARNING, Severity.NOTE))}
 
 

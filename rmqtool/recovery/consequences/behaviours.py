@@ -242,6 +242,12 @@ BEHAVIOURS = (
         ("DR-BLOCKED-FILE", "DR-REFUSE-TIMER-FILE"),
     ),
     Behaviour(
+        "more-13",
+        "a segment, queue file, checkpoint or lock that belongs to root in the store of another user: no "
+        "start as this user; index files and abort since 5.x",
+        ("DR-OTHER-OWNER",),
+    ),
+    Behaviour(
         "more-12",
         "enableLmq or configManagerVersion changed: tables under their old names are not read, and nothing "
         "takes them over",

@@ -125,6 +125,13 @@ REFUSALS = (
         _AWAY,
     ),
     Entry(
+        "DR-OTHER-OWNER",
+        E,
+        "the user to whom the store's directory belongs may not write all files of it ({count} not, first "
+        "{path}): a broker that runs as this user does not start",
+        "give all files of the store this owner, or start the broker as a user who may write them",
+    ),
+    Entry(
         "DR-LOCK-HELD",
         E,
         'a process holds the store{holder}: a second broker ends with "Lock failed, MQ already started"',

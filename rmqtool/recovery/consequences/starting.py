@@ -48,6 +48,15 @@ _BLOCKED = {
     "config": "topics, groups and consumer offsets are forgotten with each stop",
     "timerlog": "messages with a delivery time are never delivered",
 }
+_OPENED = (
+    FileKind.COMMITLOG,
+    FileKind.CONSUMEQUEUE,
+    FileKind.BATCHCONSUMEQUEUE,
+    FileKind.CHECKPOINT,
+    FileKind.LOCK,
+)
+"""files that a start opens for writing: `DefaultMappedFile#init`, `StoreCheckpoint`, `DefaultMessageStore`"""
+_NAMED = 10
 _BATCH = FileKind.BATCHCONSUMEQUEUE.value
 _FORGETS = {
     "topics.json": "topics that are made or changed are forgotten with each stop",
@@ -158,6 +167,20 @@ def blocked_files(scene: FindingContext) -> Iterator[Consequence]:
     for path, table in start.listing.unsavable():
         if table in _FORGETS:
             yield consequence("DR-BLOCKED-FILE", path, path=path, what=_FORGETS[table])
+
+
+def denied(scene: FindingContext) -> Iterator[Consequence]:
+    """Files of a start that the owner of the store may not write, among others that he may.
+
+    Where he may write none of them nobody knows as which user the broker runs.
+    """
+    store, traits = scene.start.store, scene.start.traits
+    kinds = list(_OPENED)
+    kinds += [FileKind.INDEX] * traits.index_failure_refuses + [FileKind.ABORT] * traits.abort_is_written
+    files = [file for file in store.of_kind(*kinds) if file.regular]
+    paths = [file.display_path for file in files if file.denied]
+    if 0 < len(paths) < len(files):
+        yield consequence("DR-OTHER-OWNER", *paths[:_NAMED], count=len(paths), path=paths[0])
 
 
 def settings(scene: FindingContext) -> Iterator[Consequence]:
