@@ -99,7 +99,7 @@ class ChangeOptions:
     def check(self) -> None:
         """Raises `UsageError` for combinations that mean nothing."""
         if self.output is not None and self.in_place:
-            raise UsageError("--output and --in-place exclude each other")
+            raise UsageError("--output and --in-place cannot be combined")
         if self.in_place and self.backup is None:
             raise UsageError("--in-place needs --backup DIR, where everything is kept that it changes")
         if self.backup is not None and not self.in_place:
@@ -109,7 +109,7 @@ class ChangeOptions:
         if self.apply_unproven and not self.apply:
             raise UsageError("--apply-unproven is for --apply")
         if self.plan is not None and self.save_plan is not None:
-            raise UsageError("--plan and --save-plan exclude each other")
+            raise UsageError("--plan and --save-plan cannot be combined")
         for name, value in (("--output", self.output), ("--backup", self.backup)):
             if value is not None and not value:
                 raise UsageError(f"{name} is empty")

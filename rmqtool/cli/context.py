@@ -142,5 +142,5 @@ def _show_compiling(kernel: str) -> None:
 
 def _format(options: OutputOptions) -> str:
     if options.json and options.format not in {None, "json"}:
-        raise UsageError(f"--json and --format {options.format} exclude each other")
+        raise UsageError(f"--json and --format {options.format} cannot be combined")
     return "json" if options.json else options.format or "table"

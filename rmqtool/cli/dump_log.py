@@ -84,7 +84,7 @@ def refuse_options(context: Context, bodies: BodyOptions, *, unwrap: bool) -> No
         return
     form = f"--format {context.format}"
     if unwrap:
-        raise UsageError(f"--unwrap and {form} exclude each other")
+        raise UsageError(f"--unwrap and {form} cannot be combined")
     if bodies.redacted:
         raise UsageError(f"--redact cannot be combined with {form}, which shows whole records")
     if bodies.body or bodies.body_sha256:

@@ -149,4 +149,4 @@ def _read(
             except READ_ERRORS as error:
                 reason = getattr(error, "strerror", None) or str(error)
                 unreadable.append({"path": source.name, "error": reason})
-                context.console.warn(f"{source.name}: cannot be read on: {reason}")
+                context.console.warn(f"{source.name}: cannot be read any further: {reason}")

@@ -159,7 +159,7 @@ def _target(given: list[str] | None, output: OutputOptions, partition: str | Non
     form = output.format or SUFFIXES.get(path.suffix.lower()) or ("parquet" if partition else None)
     if form is None:
         raise UsageError(
-            f"--format is missing: the name {path.name} does not tell one ({', '.join(SUFFIXES)})"
+            f"--format is missing: the name {path.name} does not imply one ({', '.join(SUFFIXES)})"
         )
     return form, Target(path, directory=partition is not None)
 

@@ -67,7 +67,7 @@ class SubscriptionOptions:
 def say_ignored(context: Context, subscription: Subscription | None) -> None:
     """Says what a broker does not look at in an expression that it takes."""
     if subscription is not None and subscription.ignored:
-        context.console.note(f"a broker does not look at the end of the expression: {subscription.ignored}")
+        context.console.note(f"a broker ignores the end of the expression: {subscription.ignored}")
 
 
 TagFilter = Annotated[Many, _text("--tag", "TAG", "TAGS is exactly TAG; repeatable.")]

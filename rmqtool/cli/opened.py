@@ -66,7 +66,7 @@ def open_store(
     state = probe(opened.lock_path)
     if state.held and state.pid != os.getpid():
         holder = f"process {state.pid}" if state.pid else "a process"
-        context.console.note(f"the store is live, {holder} holds it: its tail may move while it is read")
+        context.console.note(f"the store is live, {holder} holds it: its end may change while it is read")
     return opened
 
 

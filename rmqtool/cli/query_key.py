@@ -108,7 +108,7 @@ def command(
     if by_key and not duplicates:
         raise UsageError("--by-key goes with --duplicates")
     if filters.topic and wanted.topic is not None:
-        raise UsageError("TOPIC and --topic exclude each other")
+        raise UsageError("TOPIC and --topic cannot be combined")
     opened, unread = open_log(context, path, store)
     if wanted.topic is not None and set("*?") & set(wanted.topic):
         filters, wanted = replace(filters, topic=[wanted.topic]), WantedKeys(wanted.keys)
@@ -153,7 +153,7 @@ def _wanted(first: str | None, second: str | None, keys_file: str | None) -> Wan
             raise UsageError("KEY is missing: give a key, or --keys-file")
         keys = [key]
     elif second is not None:
-        raise UsageError("KEY and --keys-file exclude each other")
+        raise UsageError("KEY and --keys-file cannot be combined")
     else:
         topic, keys = first, list(key_lines(keys_file))
     if topic is not None:

@@ -129,7 +129,7 @@ def group_names(text: str) -> list[str]:
         given = [one.strip() for one in text.split(",")]
         parse_names(text, BY)
         if "group" in given and len(given) > 1:
-            raise UsageError("group stands alone")
+            raise UsageError("group cannot be combined with other values")
         return list(dict.fromkeys(given))
 
 
@@ -180,7 +180,7 @@ def _check_plot(context: Context, plot: str) -> None:
 
         check_picture(plot)
     elif context.format != "table":
-        raise UsageError(f"--plot and --format {context.format} exclude each other; --plot FILE.svg does not")
+        raise UsageError(f"--plot and --format {context.format} cannot be combined; --plot FILE.svg does not")
 
 
 def _refuse_inside(path: str, store: Store) -> None:

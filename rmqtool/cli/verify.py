@@ -68,7 +68,7 @@ def command(
     from rmqtool.cli.opened import open_store
 
     if quick and deep:
-        raise UsageError("--quick and --deep exclude each other")
+        raise UsageError("--quick and --deep cannot be combined")
     level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
     context = Context(output)
     paths: list[str | None] = [*stores] if stores else [None]

@@ -59,7 +59,7 @@ def show_what_to_copy(context: Context, store: Store, options: CopyOptions) -> E
     from rmqtool.store.required import require_root
 
     if options.print0 and context.format != "table":
-        raise UsageError("--print0 and --format exclude each other")
+        raise UsageError("--print0 and --format cannot be combined")
     require_root(store)
     found = WhatToCopy(store)
     left = unseen(store, context)

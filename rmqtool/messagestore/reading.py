@@ -50,7 +50,7 @@ _BYTES = 16 << 20
 def subscription_of(tags: str | None, sql92: str | None) -> Subscription | None:
     """The filter of a get, None without one. Raises `UsageError` for what no broker takes."""
     if tags is not None and sql92 is not None:
-        raise UsageError("tags and sql92 exclude each other")
+        raise UsageError("tags and sql92 cannot be combined")
     if sql92 is not None:
         return Subscription.of(sql92, FilterType.SQL92)
     made = None if tags is None else Subscription.of(tags)

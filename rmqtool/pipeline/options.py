@@ -75,7 +75,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     options = {name.lower(): value for name, value in given.items()}
     table = options.get("table", "messages")
     if table not in TABLES:
-        raise UsageError(f"table {table}: it is one of {', '.join(TABLES)}")
+        raise UsageError(f"table {table}: must be one of: {', '.join(TABLES)}")
     for name in _OF_MESSAGES:
         if name in options and table != "messages":
             raise UsageError(f"option {name} does not apply to the table {table}")

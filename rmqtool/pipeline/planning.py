@@ -73,7 +73,7 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
             continue
         store = open_any(path, config=options.config)
         if options.table == "consumequeue" and options.unreadable == "fail" and queues_only_in_rocksdb(store):
-            raise NewerFormatError(f"{store.given}: the queues lie in RocksDB, which is not decoded")
+            raise NewerFormatError(f"{store.given}: the queues are in RocksDB, which is not decoded")
         if options.table in ("messages", "segments") and options.unreadable == "fail":
             _refuse_unopened(store)
         if options.table == "messages":

@@ -176,7 +176,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         error = f"physical offsets {low} to {high} are gone before they were read"
         if self._options.expired == "fail":
             raise StoreIOError(
-                f"{path}: {error} (--expired skip, in Spark option expired=skip, continues behind)"
+                f"{path}: {error} (--expired skip, in Spark option expired=skip, continues after them)"
             )
         row: Row = {"path": "commitlog", "physical_offset": low, "length": high - low}
         self._tell([row | {"reason": Incomplete.UNREADABLE.value, "error": error, "store": path}])

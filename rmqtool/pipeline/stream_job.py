@@ -74,7 +74,7 @@ class StreamForm:
                 keys = tuple(one.partition("=")[0] for one in within if "=" in one)
                 if (suffix == ".parquet", keys) != (self.format == "parquet", self.keys):
                     by = f" by {','.join(keys)}" if keys else ""
-                    raise UsageError(f"--to {self.to} holds {suffix[1:]} files{by}: go on in that form")
+                    raise UsageError(f"--to {self.to} holds {suffix[1:]} files{by}: continue in that format")
                 return
 
 

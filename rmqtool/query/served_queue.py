@@ -92,7 +92,7 @@ def find_queue(store: Store, topic: str, queue_id: int) -> Queue:
         if (queue.topic, queue.queue_id) == (topic, queue_id)
     ]
     if not found and rocksdb_queue_files(store):
-        raise NewerFormatError("the queues of this store lie in RocksDB, which this release does not read")
+        raise NewerFormatError("the queues of this store are in RocksDB, which this release does not read")
     filled = (queue for queue in found if queue.files)
     return next(filled, found[0] if found else Queue(FileKind.CONSUMEQUEUE, topic, queue_id, ()))
 

@@ -28,7 +28,7 @@ class PipeSource(SourceBase):
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`; ValueError for a place in front of the one before."""
         if offset < self._origin:
-            raise ValueError(f"{offset} lies in front of what is held")
+            raise ValueError(f"{offset} is before the bytes that are buffered")
         parts, had = [self._held[offset - self._origin :]], self._origin + len(self._held)
         while had < offset + length and self._size == _UNKNOWN:
             if self._stop in select.select([self._descriptor, self._stop], [], [])[0]:

@@ -339,9 +339,9 @@ def open_directory(path: str) -> int:
 
 
 def _demand_inside(path: str) -> None:
-    """Raises `OSError` for a path that leads back on its way, or is none to the system."""
+    """Raises `OSError` for a path with `.` or `..` in it, or one that the system does not take."""
     if not {os.curdir, os.pardir}.isdisjoint(path.split(os.sep)) or "\0" in path:
-        raise OSError(errno.EINVAL, "leads back on its way", path)
+        raise OSError(errno.EINVAL, "has . or .. in it, or a NUL", path)
 
 
 def _begin(path: str) -> tuple[int, list[str]]:
@@ -417,7 +417,7 @@ def open_for_writing(path: str) -> int:
     if not further:
         return descriptor
     os.close(descriptor)
-    raise PermissionError(errno.EPERM, "is a further name of a file of another user", path)
+    raise PermissionError(errno.EPERM, "is a hard link to a file of another user", path)
 
 
 def is_name_of_another(found: os.stat_result, folder: os.stat_result) -> bool:

@@ -135,7 +135,7 @@ def test_what_is_not_there(spark: SparkSession, bucket: str) -> None:
         (f"s3://{bucket}/none", "no such file or directory"),
         (f"s3://{bucket}/none-*/store", "matches nothing"),
         ("s3://no-such-bucket-at-all/store", "no such file or directory"),
-        ("nowhere://x/store", "nothing here reads nowhere:// addresses"),
+        ("nowhere://x/store", "nowhere:// addresses cannot be read here"),
     ):
         done = rmq("pipeline", "verify", place)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr

@@ -126,7 +126,9 @@ def command(
     most = None if count is None else parse_count(count)
     wanted = subscription.build()
     if group is not None and (offset is not None or store.commitlog):
-        raise UsageError("--group excludes OFFSET and --commitlog: it begins at the group's committed offset")
+        raise UsageError(
+            "--group cannot be combined with OFFSET or --commitlog: it begins at the group's committed offset"
+        )
     if group is None and recovery.recovery != "refuse":
         raise UsageError("--recovery goes with --group: nothing is recovered to read")
     with ExitStack() as stack:

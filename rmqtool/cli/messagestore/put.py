@@ -85,7 +85,7 @@ class MessageOptions:
     def way(self) -> Way:
         """How messages are put. Raises `UsageError`."""
         if self.delay is not None and self.transaction:
-            raise UsageError("--delay and --transaction exclude each other")
+            raise UsageError("--delay and --transaction cannot be combined")
         if self.group is not None and not self.transaction:
             raise UsageError("--producer-group goes with --transaction")
         if self.delay is None:

@@ -94,7 +94,7 @@ def command(
         with named("--key-topic"):
             parse_text(key_topic)
         if filters.topic:
-            raise UsageError("--key-topic and --topic exclude each other")
+            raise UsageError("--key-topic and --topic cannot be combined")
         if set("*?") & set(key_topic):
             filters, key_topic = replace(filters, topic=[key_topic]), None
     chosen = filters.build(context.zone, subscription=subscription.build())

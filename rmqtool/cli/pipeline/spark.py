@@ -101,7 +101,7 @@ class SparkOptions:
             with one_session(self.master, self.settings, light=light) as session:
                 address = session.sparkContext.uiWebUrl
                 if address is not None:
-                    context.console.note(f"Spark shows its work at {address}")
+                    context.console.note(f"Spark UI at {address}")
                 yield session
         finally:
             os.umask(before)

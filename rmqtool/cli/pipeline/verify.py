@@ -54,7 +54,7 @@ def command(
     from rmqtool.query.message_filter import MessageFilter
 
     if quick and deep:
-        raise UsageError("--quick and --deep exclude each other")
+        raise UsageError("--quick and --deep cannot be combined")
     check_installed()
     level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
     context = Context(output)

@@ -176,7 +176,7 @@ class Target:
         try:
             folder.link(name, self.path.name, into=self._folder)
         except FileExistsError:
-            raise UsageError(f"{self.path} has appeared meanwhile; the export is {self.part}") from None
+            raise UsageError(f"{self.path} was created meanwhile; the export is {self.part}") from None
         except OSError:  # no links here
             self._refuse_existing()
             folder.rename(name, self.path.name, into=self._folder)

@@ -153,7 +153,7 @@ def audit(
     `NewerFormatError` where the queues lie in RocksDB.
     """
     if reads_rocksdb_queues(store):
-        raise NewerFormatError("the queues of this store lie in RocksDB, which this release does not read")
+        raise NewerFormatError("the queues of this store are in RocksDB, which this release does not read")
     stored: dict[Place, int | None] = {}
     for name in (offsets_file(store), DELAY_OFFSETS):
         stored |= table_offsets(name, store.config_pair(name).data)

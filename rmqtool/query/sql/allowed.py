@@ -150,7 +150,7 @@ def _refuse_functions(database: Any, called: Collection[str]) -> None:
         [sorted({one.lower() for one in called} - _FUNCTIONS)],
     ).fetchone()
     if found is not None:
-        raise UsageError(f"only the tables of the store are read: {found[0]} looks at more")
+        raise UsageError(f"only the tables of the store are read: {found[0]} reads others")
 
 
 def _refuse_by_words(database: Any, words: list[str]) -> None:

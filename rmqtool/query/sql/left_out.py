@@ -30,7 +30,7 @@ def left_out(store: Store, tables: Collection[str], reading: ReadOptions) -> lis
     of_settings = config_lost(store, *(name for table, name in files.items() if table in tables))
     of_queues = []
     if {"consumequeue", "topics"} & {*tables} and queues_only_in_rocksdb(store):
-        of_queues.append(unreadable("consumequeue", "the queues lie in RocksDB, which is not decoded"))
+        of_queues.append(unreadable("consumequeue", "the queues are in RocksDB, which is not decoded"))
     if "consumequeue" in tables:
         kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
         queues = [one for kind in kinds for one in store.queues(kind)]

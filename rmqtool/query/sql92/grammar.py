@@ -153,7 +153,7 @@ def _not_null(low: Node, high: Node) -> None:
         if low.constant is None or high.constant is None:
             raise UnevaluableError("the bounds of BETWEEN cannot be NULL")
         if compare(high.constant, low.constant) < 0:
-            raise UnevaluableError("the lower bound of BETWEEN lies above the upper")
+            raise UnevaluableError("the lower bound of BETWEEN is above the upper bound")
 
 
 class _Build(Transformer[Token, Node]):
@@ -205,7 +205,7 @@ class _Build(Transformer[Token, Node]):
 
     def _in(self, parts: list[Any], *, inverted: bool) -> Node:
         if not isinstance(parts[0], Property):
-            raise UnevaluableError("IN stands behind the name of a property only")
+            raise UnevaluableError("IN may only follow the name of a property")
         return In(parts[0], frozenset(map(_text, parts[1:])), inverted)
 
     def inside(self, parts: list[Any]) -> Node:
@@ -232,7 +232,7 @@ class _Build(Transformer[Token, Node]):
     def float(self, parts: list[Token]) -> Node:
         value = float(parts[0])
         if not _SMALLEST_DOUBLE <= value <= _LARGEST_DOUBLE:
-            raise UnevaluableError(f"{parts[0]} is not a number that an expression may hold")
+            raise UnevaluableError(f"{parts[0]} is not a number that an expression may contain")
         return Constant(value)
 
     def true(self, _: list[Token]) -> Node:

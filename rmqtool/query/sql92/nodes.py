@@ -218,5 +218,5 @@ def condition(node: Node) -> Node:
     if isinstance(node, Property):
         return Cast(node)
     if (isinstance(node, Constant) and not node.is_condition) or not node.boolean:
-        raise UnevaluableError("an expression that is not a condition stands where one must")
+        raise UnevaluableError("an expression that is not a condition stands where a condition is required")
     return node

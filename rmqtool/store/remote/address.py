@@ -57,7 +57,7 @@ def refuse_ambiguous(address: str) -> None:
     _, _, place = address.partition("://")
     if hide(address) != address:
         raise UsageError(
-            f"{escape_name(hide(address))}: no address has a secret in it; the environment has it"
+            f"{escape_name(hide(address))}: an address must not contain a secret: give it in the environment"
         )
     if {"", ".", ".."} & set(place.split("/")) or VERSION in place:
         raise UsageError(f"{escape_name(address)} is not the address of one directory")
@@ -80,7 +80,7 @@ def file_system(address: str) -> Any:
             raise MissingExtraError(f"{scheme}://", _EXTRAS[scheme]) from error
         raise UsageError(f"{scheme}:// needs a package: {error}") from error
     except ValueError as error:
-        raise UsageError(f"{address}: nothing here reads {scheme}:// addresses") from error
+        raise UsageError(f"{address}: {scheme}:// addresses cannot be read here") from error
 
 
 def refused(address: str, error: Exception) -> StoreIOError:
