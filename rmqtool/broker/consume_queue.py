@@ -87,7 +87,7 @@ class ConsumeQueue(QueueState):
 
     @property
     def max_offset(self) -> int:
-        """`#getMaxOffsetInQueue`, in messages."""
+        """`#getMaxOffsetInQueue`, in messages: the slot that is written next, in this file or a new one."""
         return div(self.files.max_offset, BYTES)
 
     @property
@@ -332,10 +332,6 @@ class ConsumeQueue(QueueState):
             self._pre_blank(file, rem(wanted, self.files.size))
         return wanted == file.base + file.wrote
 
-    def _next_slot(self) -> int:
-        """The slot that is written next; a roll to a new file does not change it."""
-        return div(self.files.max_offset, BYTES)
-
     def _pre_blank(self, file: MappedFile, until: int) -> None:
         """`#fillPreBlank`: units that point to offset 0 and have the largest size."""
         count = max(until, 0) // BYTES
@@ -344,7 +340,7 @@ class ConsumeQueue(QueueState):
 
     def _leave_blank(self, slot: int) -> None:
         """Blank units from the next slot up to this one."""
-        count = slot - self._next_slot()
+        count = slot - self.max_offset
         self.filled += count
         while count:
             file = self.files.last_for(0)
@@ -374,7 +370,7 @@ class ConsumeQueue(QueueState):
     def _put(self, columns: Ints, chosen: Ints, at: int, lost: int, in_place: Flags | None) -> int:
         """Units of the records from place `at` of `chosen` on, up to the place that is returned."""
         state = np.zeros(len(AppendState), np.int64)
-        state[AppendState.NEXT], state[AppendState.KNOWN] = self._next_slot(), self.max_physical
+        state[AppendState.NEXT], state[AppendState.KNOWN] = self.max_offset, self.max_physical
         out = np.empty((len(chosen) - at) * BYTES, np.uint8)
         taken = np.empty(len(chosen) - at, np.int64)
         at, count = self._kernels.append_units(columns, chosen, at, lost, state, out, taken)

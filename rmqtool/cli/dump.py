@@ -19,7 +19,7 @@ from rmqtool.cli.options import (
     StoreOptions,
 )
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, NewerFormatError
+from rmqtool.errors import ExitCode
 
 if TYPE_CHECKING:
     from rmqtool.store.layout import Store
@@ -61,6 +61,7 @@ def command(
     from rmqtool.cli.dump_log import dump_log
     from rmqtool.cli.dump_replay import dump_replay
     from rmqtool.store.layout import FileKind, StoreForm
+    from rmqtool.store.required import refuse_dledger
 
     context = Context(output)
     opened = open_store(context, path, store, as_kind=kind.as_kind, replayable=True)
@@ -71,8 +72,8 @@ def command(
     say_ignored(context, wanted.subscription)
     say_unknown_topics(context, opened, wanted.topics)
     whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
-    if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    if whole:
+        refuse_dledger(opened)
     if whole or (opened.segments and len(opened.segments) == len(opened.files)):
         return dump_log(context, opened, wanted, bodies, read, unwrap=unwrap)
     if [file.kind for file in opened.files] == [FileKind.REPLAY]:

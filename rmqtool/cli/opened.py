@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.cli.near import say_unknown_settings
 from rmqtool.cli.options import resolve_store
-from rmqtool.errors import NewerFormatError, PlanRefusedError, StoreIOError, UsageError
+from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 
 if TYPE_CHECKING:
     from typing import Any
@@ -149,12 +149,10 @@ def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:
     """What of a store's log cannot be opened, as rows of `not_covered`. Raises as `open_log` does."""
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted, warned
     from rmqtool.query.lost_end import log_gone
-    from rmqtool.store.layout import FileKind
-    from rmqtool.store.required import require_log
+    from rmqtool.store.required import refuse_dledger, require_log
 
     require_log(opened)
-    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    refuse_dledger(opened)
     return [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),

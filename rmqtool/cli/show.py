@@ -12,7 +12,7 @@ from rmqtool.cli.filters import BodyOptions
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import FORMATS, OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, NewerFormatError, UsageError
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.query.target import Answer
@@ -54,13 +54,12 @@ def command(
     is not compared, only reported) or a unique client id, found by the index or by reading the log.
     """
     from rmqtool.cli.show_record import Shown
-    from rmqtool.store.required import require_log
+    from rmqtool.store.required import refuse_dledger, require_log
 
     context = Context(output)
     opened = open_store(context, path, store)
     require_log(opened)
-    if not opened.segments and opened.dledger_segments:
-        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    refuse_dledger(opened)
     if context.format in {"raw", "hex"} and bodies.redacted:
         raise UsageError(
             f"--redact cannot be combined with --format {context.format}, which shows whole records"

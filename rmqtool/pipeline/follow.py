@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import NewerFormatError, UsageError
+from rmqtool.errors import UsageError
 from rmqtool.pipeline.parts import PART_BYTES, LogPart, pieces
 from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.scan.fields import Field
-from rmqtool.store.layout import FileKind
+from rmqtool.store.required import refuse_dledger
 from rmqtool.store.resolve import StoreForm
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ EARLIEST, LATEST = "earliest", "latest"
 
 def refuse_unfollowed(store: Store) -> None:
     """Raises `UsageError` for a part of a store, `NewerFormatError` where the log is in DLedger's files."""
-    if not store.segments and store.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{store.given}: DLedger data files are not decoded by this release")
+    refuse_dledger(store)
     if store.form not in {StoreForm.STORE, StoreForm.COMMITLOG}:
         raise UsageError(f"{store.given} is a part of a store, a stream follows whole ones")
 

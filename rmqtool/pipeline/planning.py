@@ -13,6 +13,7 @@ from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.scope import Scope
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.required import refuse_dledger
 from rmqtool.store.rocksdb import queues_only_in_rocksdb
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ def _refuse_unopened(store: Store) -> None:
     `NewerFormatError` for DLedger's files, `UnreadableError` for an entry among the segments that is neither
     file nor directory.
     """
-    if not store.segments and store.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{store.given}: DLedger data files are not decoded by this release")
+    refuse_dledger(store)
     for file in store.of_kind(FileKind.UNKNOWN):
         if not file.regular and file.path.split("/")[:-1] == ["commitlog"]:
             raise UnreadableError(file.display_path, 0, file.size, f"{file.note} {_HINT}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import UsageError
+from rmqtool.errors import NewerFormatError, UsageError
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.resolve import StoreForm
@@ -25,6 +25,12 @@ def require_log(store: Store) -> None:
     whole = store.form in {StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER}
     if not whole and not store.segments and not store.of_kind(FileKind.DLEDGER_DATA):
         raise UsageError(f"{_what(store)}, without its commit log; {_meant(store)}")
+
+
+def refuse_dledger(store: Store) -> None:
+    """Raises `NewerFormatError` where the only log is in DLedger's files."""
+    if not store.segments and store.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{store.given}: DLedger data files are not decoded by this release")
 
 
 def _what(store: Store) -> str:
