@@ -36,12 +36,12 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
         words = f"{len(ledger)} files of a DLedger log, whose records are not checked"
         yield unreadable(ledger[0].path.partition("/")[0], words)
     if queues_only_in_rocksdb(store):
-        yield unreadable("consumequeue", "the queues lie in RocksDB and are not checked")
+        yield unreadable("consumequeue", "the queues are in RocksDB and are not checked")
     for queue in (queue for kind in QUEUE_KINDS for queue in store.queues(kind) if queue.topic is None):
         for file in (file for file in queue.files if file.size):
             if file.base_offset is None:
                 yield unreadable(
-                    file.display_path, "not checked: its name does not say where in its queue it lies"
+                    file.display_path, "not checked: its name does not say where in its queue it is"
                 )
             elif not queue.is_one:
                 yield unreadable(file.display_path, "not checked: its queue is unknown")

@@ -19,14 +19,14 @@ ENTRIES = (
         Severity.ERROR,
         "{length} bytes of the compaction log of {topic}/{queue_id} give no record ({part}): {found} "
         "{found:message is|messages are} not there",
-        f"what has expired in the commit log lies here only: bring both files back from a backup; {_OFF}",
+        f"what has expired in the commit log is only here: bring both files back from a backup; {_OFF}",
     ),
     Code(
         "CMP-RECORD",
         Severity.ERROR,
         "{found} {found:record|records} of the compaction log of {topic}/{queue_id} {found:is|are} damaged "
         "({part}), from queue offset {queue_offset} on: a broker does not notice",
-        f"what has expired in the commit log lies here only: bring both files back from a backup; {_OFF}",
+        f"what has expired in the commit log is only here: bring both files back from a backup; {_OFF}",
     ),
     Code(
         "CMP-UNIT",

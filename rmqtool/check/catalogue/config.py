@@ -47,13 +47,13 @@ ENTRIES = (
     Code(
         "CFG-OFFSET-BELOW",
         Severity.NOTE,
-        "{part}: the offset {found} lies below the queue, which begins at {expected}",
+        "{part}: the offset {found} is below the queue, which begins at {expected}",
         "consumers begin at the queue's start",
     ),
     Code(
         "CFG-OFFSET-BEYOND",
         Severity.WARNING,
-        "{part}: the offset {found} lies beyond the queue, which ends at {expected}",
+        "{part}: the offset {found} is beyond the queue, which ends at {expected}",
         "consumers wait or start over; was the queue cut?",
     ),
     Code(
@@ -102,7 +102,7 @@ ENTRIES = (
         "CFG-UNREACHABLE",
         Severity.NOTE,
         "{found} {found:message|messages} of {topic}, stored {first_timestamp} to {last_timestamp}, "
-        "{found:lies|lie} in a queue that consumers do not see (readQueueNums {expected})",
+        "{found:is|are} in a queue that consumers do not see (readQueueNums {expected})",
         "raise readQueueNums to reach them",
     ),
     Code(

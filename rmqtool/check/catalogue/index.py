@@ -14,7 +14,7 @@ ENTRIES = (
     Code(
         "IDX-AHEAD",
         Severity.WARNING,
-        "the index ends at offset {found}, behind the end of the log, {expected}",
+        "the index ends at offset {found}, beyond the end of the log, {expected}",
         "a broker indexes no message until the log has grown past it",
     ),
     Code(
@@ -26,7 +26,7 @@ ENTRIES = (
     Code(
         "IDX-BEYOND-LOG",
         Severity.WARNING,
-        "{found} index {found:entry points|entries point} behind the end of the log",
+        "{found} index {found:entry points|entries point} beyond the end of the log",
         "records that were there have been cut off",
     ),
     Code(

@@ -9,7 +9,7 @@ ENTRIES = (
     Code(
         "DIR-STRAY",
         Severity.WARNING,
-        "a file whose name is not an offset lies among segments: {found}",
+        "a file whose name is not an offset is among the segments: {found}",
         "a broker does not start with it; move it away",
     ),
     Code(
@@ -27,7 +27,7 @@ ENTRIES = (
     Code(
         "DIR-DIRECTORY",
         Severity.WARNING,
-        "a directory lies where {found} files belong",
+        "a directory is where {found} files belong",
         "4.x does not start with it in a commit log or queue, 5.x not with a number in index/ or in the "
         "place of a timer file; no broker can save a table over it",
     ),
@@ -71,7 +71,7 @@ ENTRIES = (
     Code(
         "DIR-OVERLAP",
         Severity.ERROR,
-        "begins at {found}, before the file in front of it ends at {expected}",
+        "begins at {found}, before the previous file ends at {expected}",
         "see rmqtool info STORE",
     ),
     Code(

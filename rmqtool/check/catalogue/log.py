@@ -8,26 +8,26 @@ ENTRIES = (
     Code(
         "CL-MAGIC",
         Severity.ERROR,
-        "no record begins here: magic {found}; {length} bytes are passed over",
-        "rmqtool dump STORE continues behind it; rmqtool recover STORE keeps what is intact",
+        "no record begins here: magic {found}; {length} bytes are skipped",
+        "rmqtool dump STORE continues after it; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-SIZE",
         Severity.ERROR,
-        "a record's size is {found}, which cannot be; {length} bytes are passed over",
+        "a record's size is {found}, which cannot be; {length} bytes are skipped",
         "rmqtool show STORE OFFSET shows where its check fails; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-LENGTH",
         Severity.ERROR,
-        "the {part} is {found}, which does not fit the record; {length} bytes are passed over",
+        "the {part} is {found}, which does not fit the record; {length} bytes are skipped",
         "rmqtool show STORE OFFSET shows where its check fails; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-ZERO",
         Severity.ERROR,
         "{length} bytes are zero where records must be",
-        "rmqtool dump STORE continues behind them; rmqtool recover STORE keeps what is intact",
+        "rmqtool dump STORE continues after them; rmqtool recover STORE keeps what is intact",
     ),
     Code(
         "CL-SHORT",
@@ -62,7 +62,7 @@ ENTRIES = (
     Code(
         "CL-OFFSET",
         Severity.ERROR,
-        "the record says that it lies at {found}",
+        "the record states the physical offset {found}",
         "a broker dispatches the offset that the record says; was the file renamed or copied?",
     ),
     Code(
@@ -99,7 +99,7 @@ ENTRIES = (
         "CL-INNER-COUNT",
         Severity.ERROR,
         "the batch holds {found} {found:message|messages}, its property {part} says {expected}",
-        "queue offsets behind the batch do not fit; rmqtool dump STORE --unwrap lists the messages",
+        "queue offsets after the batch do not fit; rmqtool dump STORE --unwrap lists the messages",
     ),
     Code(
         "CL-INNER-FIELD",
@@ -158,7 +158,7 @@ ENTRIES = (
     Code(
         "CL-NUMBER",
         Severity.ERROR,
-        "a property that brokers parse as a number is not one: recovery ends the log in front of the record",
+        "a property that brokers parse as a number is not one: recovery ends the log before the record",
         "rmqtool show STORE OFFSET shows the record; rmqtool recover STORE puts a tombstone there",
     ),
     Code(
@@ -176,19 +176,19 @@ ENTRIES = (
     Code(
         "CL-BLANK-REST",
         Severity.NOTE,
-        "bytes behind the filler's header are not zero",
+        "bytes after the filler's header are not zero",
         "a reused buffer or a truncation leaves them; nothing reads them",
     ),
     Code(
         "CL-STALE",
         Severity.NOTE,
-        "{found} {found:record of an earlier life lies|records of an earlier life lie} behind the end",
+        "{found} {found:record|records} of an earlier life after the end of the log",
         "a truncation does not clear what it cuts off",
     ),
     Code(
         "CL-TAIL",
         Severity.WARNING,
-        "bytes behind the last record are neither zero nor a record",
+        "bytes after the last record are neither zero nor a record",
         "a broker cuts them off when it starts",
     ),
     Code(

@@ -8,26 +8,25 @@ ENTRIES = (
     Code(
         "CQ-HOLE",
         Severity.ERROR,
-        "{found} consume queue {found:entry is|entries are} zero in front of others",
-        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE repairs it",
+        "{found} consume queue {found:entry is|entries are} zero before others",
+        "a broker cuts the queue here if it is in the last three files; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-INVALID",
         Severity.ERROR,
         "{found} consume queue {found:entry has|entries have} a negative offset or no size",
-        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE repairs it",
+        "a broker cuts the queue here if it is in the last three files; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-ORDER",
         Severity.ERROR,
-        "{found} consume queue "
-        "{found:entry points in front of one before it|entries point in front of one before them}",
+        "{found} consume queue {found:entry points|entries point} to a lower offset than an earlier one",
         "rmqtool dump of the file shows them",
     ),
     Code(
         "CQ-PRE-BLANK",
         Severity.WARNING,
-        "{found} blank {found:entry stands|entries stand} behind entries of messages",
+        "{found} blank {found:entry comes|entries come} after entries of messages",
         "rmqtool dump of the file shows them",
     ),
     Code(
@@ -91,7 +90,7 @@ ENTRIES = (
     Code(
         "BCQ-HOLE",
         Severity.ERROR,
-        "{found} batch queue {found:entry is|entries are} zero in front of others",
+        "{found} batch queue {found:entry is|entries are} zero before others",
         "rmqtool dump of the file shows them",
     ),
     Code(
@@ -103,14 +102,13 @@ ENTRIES = (
     Code(
         "BCQ-ORDER",
         Severity.ERROR,
-        "{found} batch queue "
-        "{found:entry points in front of one before it|entries point in front of one before them}",
+        "{found} batch queue {found:entry points|entries point} to a lower offset than an earlier one",
         "rmqtool dump of the file shows them",
     ),
     Code(
         "BCQ-PRE-BLANK",
         Severity.WARNING,
-        "{found} blank {found:entry stands|entries stand} behind entries of messages",
+        "{found} blank {found:entry comes|entries come} after entries of messages",
         "rmqtool dump of the file shows them",
     ),
     Code(
@@ -166,14 +164,14 @@ ENTRIES = (
     Code(
         "X-LOST",
         Severity.ERROR,
-        "queues know of {found} {found:record|records} behind the end of the log, up to offset "
+        "queues know of {found} {found:record|records} beyond the end of the log, up to offset "
         "{expected}: {found:it is|they are} lost",
         "look for them in replicas; a broker cuts the queues here when it starts",
     ),
     Code(
         "X-ROCKSDB",
         Severity.NOTE,
-        "the queues lie in RocksDB: records are not compared with their entries",
+        "the queues are in RocksDB: records are not compared with their entries",
         "rmqtool dump STORE lists the records",
     ),
     Code(

@@ -58,7 +58,7 @@ ENTRIES = (
     Code(
         "CP-REST",
         Severity.NOTE,
-        "bytes behind the fields of the checkpoint are not zero",
+        "bytes after the fields of the checkpoint are not zero",
         "no known release writes there",
     ),
     Code(

@@ -131,7 +131,7 @@ ENTRIES = (
             "maxPhysicOffset the queue believes it holds data that is not there, and new messages get "
             "no entry."
         ),
-        look="Whether maxPhysicOffset is the same in all lines and lies behind the end of the log.",
+        look="Whether maxPhysicOffset is the same in all lines and is beyond the end of the log.",
         next=("info STORE", "verify STORE"),
         incidents=("F22",),
         source=("ConsumeQueue#putMessagePositionInfo",),

@@ -149,7 +149,7 @@ ENTRIES = (
             "stay too long, remove from reviveRequestMap",
             "PopConsumerService revive backoff retry, record=",
         ),
-        meaning="A check point was passed over because its topic or group was deleted, or it comes later.",
+        meaning="A check point was skipped because its topic or group was deleted, or it comes later.",
         look="Whether the topic or group was deleted on purpose.",
         incidents=("F40",),
         source=("PopReviveService#mergeAndRevive",),

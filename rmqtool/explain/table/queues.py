@@ -106,7 +106,7 @@ ENTRIES = (
         severity="notice",
         lines=("on recover, destroy a logic mapped file {path}",),
         meaning=(
-            "Recovery deletes a queue file because all of it lies behind the end of the commit log. "
+            "Recovery deletes a queue file because all of it is beyond the end of the commit log. "
             "Normal for one or two files after a crash; many mean that the log was cut."
         ),
         look="The end of the log that recovery found, against before.",

@@ -170,7 +170,7 @@ ENTRIES = (
         lines=("recover physics file end, {path} pos={int}", "recover physics file end, {path}"),
         meaning=(
             "Recovery found the end of the log in this file. It must be the newest file with records; "
-            "files behind it are deleted right after this line."
+            "later files are deleted right after this line."
         ),
         look="Whether 'delete file' lines for segments follow that were not all zero.",
         next=("info STORE",),
@@ -237,7 +237,7 @@ ENTRIES = (
             ),
         ),
         meaning=(
-            "Consume queues point to the end of the recovered log or behind it. When both numbers are "
+            "Consume queues point to the end of the recovered log or beyond it. When both numbers are "
             "equal, or differ by one record, nothing is lost. A larger difference is the part of the "
             "log that was lost (asynchronous flush and a crash) or cut off by damage: those messages "
             "were acknowledged."

@@ -140,7 +140,7 @@ ENTRIES = (
             "RocksDBConsumeQueueOffsetTable has dirty cqOffset. topic: {topic}, queueId: {queue_id}",
             "correctMaxPyhOffset, oldMaxPhyOffset={int}, newMaxPhyOffset={int}",
         ),
-        meaning="Queues in RocksDB point behind the end of the recovered log and are cut back.",
+        meaning="Queues in RocksDB point beyond the end of the recovered log and are cut back.",
         look="How far: that part of the log was lost.",
         next=("info STORE",),
         incidents=("F20", "F24"),

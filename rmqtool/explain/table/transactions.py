@@ -113,7 +113,7 @@ ENTRIES = (
             "Found a illegal tag in opMessageExt= ",
         ),
         meaning=(
-            "An op message has no list of half offsets or an unknown tag and is passed over; its half "
+            "An op message has no list of half offsets or an unknown tag and is skipped; its half "
             "messages are checked again."
         ),
         look="The record at that place of RMQ_SYS_TRANS_OP_HALF_TOPIC.",

@@ -154,7 +154,7 @@ class ExportRun:
         position = state["position"]
         if anchor(self._segments, position["anchor"]["physical_offset"]) != position["anchor"]:
             raise UsageError(
-                "--resume: the log is not the one that was exported: other bytes lie in front of offset "
+                "--resume: the log is not the one that was exported: other bytes are before offset "
                 f"{position['anchor']['physical_offset']}"
             )
         self._done = _Done(**position["done"])

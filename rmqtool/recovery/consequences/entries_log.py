@@ -25,13 +25,13 @@ LOG = (
     Entry(
         "DR-SEGMENTS-DELETED",
         E,
-        "{count} {count:file|files} of the log behind {offset} {count:is|are} deleted, with messages in them",
+        "{count} {count:file|files} of the log after {offset} {count:is|are} deleted, with messages in them",
         _COPY,
     ),
     Entry(
         "DR-LOOKAHEAD-DELETED",
         N,
-        "{count} {count:file|files} of the log behind {offset} {count:is|are} deleted; no message is in them",
+        "{count} {count:file|files} of the log after {offset} {count:is|are} deleted; no message is in them",
         "nothing to do: the broker makes files ahead",
     ),
     Entry(
@@ -59,13 +59,13 @@ LOG = (
     Entry(
         "DR-GAP",
         W,
-        "no file covers the offsets {start} to {end}: the broker does not notice, reads behind it go wrong",
+        "no file covers the offsets {start} to {end}: the broker does not notice, reads after it go wrong",
         "look for the missing file in backups and replicas",
     ),
     Entry(
         "DR-END-LOST",
         W,
-        "the index knows a message at {offset}, behind the end of the log at {end}: the log was longer, and "
+        "the index knows a message at {offset}, beyond the end of the log at {end}: the log was longer, and "
         "the broker does not notice",
         "look for the lost end in replicas",
     ),
@@ -109,7 +109,7 @@ LOG = (
         "DR-FILLER-HIDES",
         W,
         "a filler stands where a record was: recovery and dispatching miss it[ and {messages} intact "
-        "{messages:message|messages} behind it in the file]",
+        "{messages:message|messages} after it in the file]",
         "rmqtool dump STORE lists what follows it",
     ),
     Entry(
@@ -129,7 +129,7 @@ LOG = (
     Entry(
         "DR-DISPATCH-AHEAD",
         E,
-        "dispatching begins at {offset}, behind the end of the log at {end}: no message gets an entry until "
+        "dispatching begins at {offset}, beyond the end of the log at {end}: no message gets an entry until "
         "the log has grown that far, and abort stays when the broker stops",
         "rmqtool verify STORE names the queue that points too far",
         "before 5.0.0",
@@ -138,7 +138,7 @@ LOG = (
         "DR-BORDER-RECORD",
         E,
         "the record at {offset} begins exactly where the queues end: it gets no consume queue entry, "
-        "and entries of its queue that follow lie one slot too low",
+        "and later entries of its queue are one slot too low",
         "releases before 5.3.2 build it",
         "5.3.2 and later",
     ),
@@ -152,7 +152,7 @@ LOG = (
     Entry(
         "DR-DIRECTORY-IGNORED",
         N,
-        "a directory lies among the files and is passed over",
+        "a directory is among the files and is ignored",
         "it does not belong there",
         "5.1.0 and later",
     ),

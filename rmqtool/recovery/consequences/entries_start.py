@@ -163,7 +163,7 @@ START = (
         "DR-ABNORMAL",
         N,
         "abort is there: the store is recovered as after a crash, from {offset} on",
-        "rmqtool verify STORE tells whether the log is sound",
+        "rmqtool verify STORE says whether the log is intact",
     ),
     Entry(
         "DR-ABORT-LINK",
@@ -177,7 +177,7 @@ START = (
         "DR-FULL-SCAN",
         N,
         "recovery reads the whole log with CRCs, up to {bytes} bytes, because {reason}: one bad record "
-        "anywhere ends it there, and files behind are deleted",
+        "anywhere ends it there, and later files are deleted",
         "rmqtool verify STORE finds bad records beforehand; give liveness probes that much time",
     ),
     Entry(
