@@ -93,7 +93,7 @@ class StartPage:
             ]
         )
         self._list("topics", [f"{name}: {count:,}" for name, count in topics])
-        self._list("still intact behind the damage, at physical offsets", ranges)
+        self._list("still intact after the damage, at physical offsets", ranges)
 
     def _start(self, same: Sequence[Outcome]) -> None:
         """What a start does, of releases that do the same."""

@@ -18,7 +18,7 @@ LOG = (
     Entry(
         "DR-MESSAGES-LOST",
         E,
-        "{messages} intact {messages:message|messages} ({bytes} bytes) behind {offset} {messages:is|are} "
+        "{messages} intact {messages:message|messages} ({bytes} bytes) after {offset} {messages:is|are} "
         "given up",
         _COPY + "; rmqtool dump STORE lists them",
     ),
