@@ -72,8 +72,8 @@ class Walker:
     scan: Callable[[str], AbstractContextManager[Iterable[os.DirEntry[str]]]] | None = None
     on_listed: Callable[[int], object] = int
     """called with the number of files found so far, now and then"""
-    owner: tuple[int, int] | None = None
-    """user and group of the store's directory, None where they are not asked for"""
+    owner: int | None = None
+    """user of the store's directory, None where nobody asks for it"""
     _linked: set[_Identity] = field(default_factory=set)
     """directories that were entered by a link, or below one: links in them may lead to each other"""
 
@@ -208,7 +208,7 @@ class Walker:
                 root,
                 placed.note,
                 regular,
-                denied=self.owner is not None and not _may_change(found, *self.owner),
+                denied=self.owner is not None and not _may_change(found, self.owner),
             )
         )
 
@@ -235,21 +235,21 @@ class Walker:
         return found, f"symbolic link to {describe_mode(behind.st_mode)}"
 
 
-def owner_of(location: str) -> tuple[int, int] | None:
-    """User and group to whom a directory belongs."""
+def owner_of(location: str) -> int | None:
+    """User to whom a directory belongs."""
     try:
-        found = os.stat(location)
+        return os.stat(location).st_uid
     except OSError:
         return None
-    return found.st_uid, found.st_gid
 
 
-def _may_change(found: os.stat_result, user: int, group: int) -> bool:
-    """Whether a user may read and write a file, by its mode and in this group alone; root always may."""
-    if not user:
-        return True
-    shift = 6 if found.st_uid == user else 3 if found.st_gid == group else 0
-    return found.st_mode >> shift & _READ_WRITE == _READ_WRITE
+def _may_change(found: os.stat_result, user: int) -> bool:
+    """Whether a user may read and write a file, by its mode; root always may.
+
+    Which groups a user is in is not known here: a mode that allows it to a group is enough.
+    """
+    shifts = (6,) if found.st_uid == user else (3, 0)
+    return not user or any(found.st_mode >> one & _READ_WRITE == _READ_WRITE for one in shifts)
 
 
 def _identity(location: str) -> _Identity:
