@@ -150,14 +150,18 @@ def _derived(journal: Journal, entry: Entry, follow_links: bool) -> Entry:
 
 
 def _below_root(journal: Journal, path: str) -> str | None:
-    """Where a path of a plan lies; None for one that leads out, or that no store has at its root."""
+    """Where a path of a plan lies; None for one that leads out, or that no store has at its root.
+
+    A further directory of the commit log may lie in the store, under any name.
+    """
     try:
         name = inside(path)
     except ValueError:
         return None
     top = name.split("/")[0]
     known = top in TOP_DIRECTORIES or top in ROOT_FILES or top.startswith("dledger-")
-    return os.path.join(journal.store, name) if known else None
+    place = os.path.join(journal.store, name)
+    return place if known or os.path.dirname(place) in journal.further_markers else None
 
 
 def _may_hold_segments(directory: str) -> bool:

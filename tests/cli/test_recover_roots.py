@@ -11,10 +11,12 @@ from tests.repair.smallstore import tree
 LOST = "00000000000000016384"
 
 
-@pytest.fixture
-def several(tmp_path):
+@pytest.fixture(params=["beside", "in the store"])
+def several(request, tmp_path):
     """A store whose log lies in two other directories, without one segment; and its settings."""
-    root, places = tmp_path / "store", [tmp_path / "first", tmp_path / "second"]
+    root = tmp_path / "store"
+    base = tmp_path if request.param == "beside" else root
+    places = [base / "first", base / "second"]
     healthy_store().write(root)
     segments = sorted((root / "commitlog").iterdir())
     for number, place in enumerate(places):
