@@ -155,3 +155,25 @@ def test_what_a_queue_misses_between_its_last_record_and_a_broken_one(tmp_path: 
     assert done.exit_code == 0, done.stderr
     assert strict.carve(tmp_path / "out")[lying.offset].raw == lying.placed.data
     assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 1
+
+
+def test_a_queue_that_begins_later_where_a_hole_has_room_for_a_part_of_its_front(tmp_path: Path) -> None:
+    """800016: a tombstone took its first queue offset, and none the next ones: the next plan moved it."""
+    store = HandmadeStore()
+    store.begin_queue_at("Late", 0, 3)
+    lost = [
+        store.put("Moved", b"lost"),
+        *(store.put("Orders", b"lost", queue_id=number) for number in (0, 1)),
+    ]
+    for number in range(40):
+        store.put("Late", b"body %d" % number)
+        store.put("Orders", b"body %d" % number, queue_id=number % 2)
+    store.write(tmp_path / "store")
+    for one in lost:
+        path, position = store.segment(one.offset)
+        store.patch(path, position + 84, b"\xff" * 4)
+    shutil.rmtree(store.root / "consumequeue/Moved")
+    was = {at: one for at, one in strict.entries(store.root).items() if at[1] == "Late"}
+    _recovered(store, tmp_path / "out")
+    now = strict.entries(tmp_path / "out")
+    assert {at: one for at, one in now.items() if at[1] == "Late"} == was

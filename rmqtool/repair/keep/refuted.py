@@ -41,12 +41,15 @@ def refute(
     """Records with such a queue offset are refuted, whole ones become holes; whether there are any more.
 
     layouts: of all holes, with what they take. without: what no hole has room for. A queue in which records
-    that agree have no room skips queue offsets: it stays.
+    that agree have no room skips queue offsets: it stays. One of which not all that it misses in front has
+    room begins later.
     """
+    without = list(without)
     lacking = {one.key for one in without if one.key[0] not in survey.batches} - order.twice
     if not lacking or order.rounds >= _ROUNDS:
         return False
     order.rounds += 1
+    begins_later = _without_fronts(order, [one for one in without if one.key in lacking])
     order.chosen.update({key: _single(order.chosen.get(key, ())) for key in lacking})
     rows = {key: rows_of(parts) for key, parts in _filled(order.chosen, claims, layouts).items()}
     order.left = Room((), _loose(rows, survey.batches))
@@ -64,7 +67,18 @@ def refute(
         if len(kept) < len(chosen):
             remaining[key] = kept
     loosen(survey, order.reduce(remaining, begin))
-    return len(order.refuted) > known
+    return begins_later or len(order.refuted) > known
+
+
+def _without_fronts(order: Order, without: Sequence[Missing]) -> bool:
+    """Queues miss nothing in front of their first record where some of it has no room; whether any did."""
+    lowest: dict[QueueKey, int] = {}
+    for one in without:
+        lowest[one.key] = min(one.first, lowest.get(one.key, one.first))
+    left = [one for one in order.missing if one.first or lowest.get(one.key, one.last + 1) > one.last]
+    changed = len(left) < len(order.missing)
+    order.missing = left
+    return changed
 
 
 def _single(runs: Iterable[Run]) -> list[Run]:
