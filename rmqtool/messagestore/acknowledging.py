@@ -54,13 +54,14 @@ class FutureAcks:
     def __init__(self, acknowledging: Acknowledging) -> None:
         self._acknowledging = acknowledging
         self._waiting: list[tuple[int, Callable[[PutStatus], object]]] = []
-        self._wake = threading.Condition()
+        self._guard = threading.Lock()
+        self._wake = threading.Condition(self._guard)
         self._stopped = False
         self._thread: threading.Thread | None = None
 
     def add(self, end: int, answer: Callable[[PutStatus], object]) -> None:
         """Calls `answer` once all in front of physical offset `end` is where puts want it, or is not."""
-        with self._wake:
+        with self._guard:
             self._waiting.append((end, answer))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="rmqtool-group-commit", daemon=True)
@@ -69,7 +70,7 @@ class FutureAcks:
 
     def _run(self) -> None:
         while True:
-            with self._wake:
+            with self._guard:
                 while not self._waiting and not self._stopped:
                     self._wake.wait()
                 waiting, self._waiting = self._waiting, []
@@ -81,7 +82,7 @@ class FutureAcks:
 
     def close(self) -> None:
         """Ends it behind what waits."""
-        with self._wake:
+        with self._guard:
             self._stopped = True
             self._wake.notify()
         if self._thread is not None:

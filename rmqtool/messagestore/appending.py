@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
 
+REOPEN = "close the store and open it again"
+"""what puts right what an interrupt left half done: the next open goes by the log"""
+WHOLE = -1
+"""no write is under way"""
 _AT_ONCE = 1 << 20
 """bytes of one write"""
 
@@ -78,6 +82,8 @@ class Appender:
         self.lock = threading.Lock()
         self.offsets = offsets
         self.entered = 0.0
+        self.torn = WHOLE
+        """where a write begins that is not counted yet; while the lock is free: that was interrupted"""
         self.log, self.kernels, self._maker, self.clock = log, kernels, maker, clock
         self._trailer = maker.trailer
 
@@ -98,6 +104,7 @@ class Appender:
         """One record. Raises `NotAppendedError`, `IllegalMessageError`."""
         key = topic, queue_id
         with self.lock:
+            self._demand_whole()
             self.entered = time.monotonic()
             slot = record.queue_offset
             if slot is None:
@@ -112,7 +119,7 @@ class Appender:
             if record.messages:
                 self.offsets[key] = slot + record.messages
             self.offsets.update(further)
-            self.entered = 0.0
+            self.torn, self.entered = WHOLE, 0.0
         return Place._make((slot, physical, physical + record.size))
 
     def append_each(
@@ -130,6 +137,7 @@ class Appender:
             self.entered = time.monotonic()
             while len(places) < len(records):
                 try:
+                    self._demand_whole()
                     self._append_run(records, places, room)
                 except IllegalMessageError as error:
                     places.append(NotAppendedError(error.status, str(error)))
@@ -168,6 +176,7 @@ class Appender:
                 break
         self._write(file, b"".join(parts), stamp)
         self.offsets.update(offsets)
+        self.torn = WHOLE
         places += found
 
     def _numbered(
@@ -221,6 +230,7 @@ class Appender:
             following = np.array([self.offsets.get(key, 0) for key in keys], np.int64)
             self.kernels.encoding.number_rows(which, following, rows, self.clock())
             try:
+                self._demand_whole()
                 while done < len(rows):
                     done += self._append_part(columns, done)
             except NotAppendedError as error:
@@ -228,6 +238,8 @@ class Appender:
             counts = np.bincount(which[:done], minlength=len(keys))
             for key, count in zip(keys, counts.tolist(), strict=True):
                 self.offsets[key] = self.offsets.get(key, 0) + count
+            if done:
+                self.torn = WHOLE
             self.entered = 0.0
         physical = rows[:, Field.STORED_PHYSICAL_OFFSET].copy()
         physical[done:] = -1
@@ -249,6 +261,19 @@ class Appender:
         columns.encode(part, places[:count], data, self.kernels, crc_trailer=self._trailer)
         self._write(file, data, int(rows[count - 1, Field.STORE_TIMESTAMP]))
         return count
+
+    def _demand_whole(self) -> None:
+        """What an interrupt has left goes. Raises `NotAppendedError` for records that no counter knows."""
+        if self.torn == WHOLE:
+            return
+        if not self.torn == self.log.end == self.log.log.max_offset:
+            why = f"a put was interrupted when it had written: {REOPEN}"
+            raise NotAppendedError(PutStatus.SERVICE_NOT_AVAILABLE, why)
+        try:
+            self.log.clear_tail()
+        except StoreIOError as error:
+            raise NotAppendedError(PutStatus.UNKNOWN_ERROR, in_words(error)) from error
+        self.torn = WHOLE
 
     def _file_for(self, size: int) -> MappedFile:
         try:
@@ -283,10 +308,12 @@ class Appender:
         return crc_trailer.seal(raw) if self._trailer else raw
 
     def _write(self, file: MappedFile, data: bytes | npt.NDArray[np.uint8], now: int) -> None:
+        if self.torn == WHOLE:  # else of a part in front of this one
+            self.torn = file.base + file.wrote
         try:
             self.log.append(file, data)
         except OSError as error:
-            self.entered = 0.0
+            self.torn, self.entered = WHOLE, 0.0
             why = f"{file.path}: {error.strerror}"
             raise NotAppendedError(PutStatus.UNKNOWN_ERROR, why) from error
         self.log.last_timestamp = now

@@ -92,7 +92,7 @@ class Background:
         interval = self._settings.config.flush_consume_queue_thorough_interval / 1000
         before = self._physical, self._logical
         try:
-            if time.monotonic() - self._queues_synced >= interval:
+            if self._dispatching.error is None and time.monotonic() - self._queues_synced >= interval:
                 self._sync_queues()
             self._physical = max(self._physical, self._flusher.timestamp)
             if before != (self._physical, self._logical):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +15,14 @@ import numpy as np
 from rmqtool.broker.dispatch import MultiDispatchError
 from rmqtool.broker.index_files import IndexFile, IndexFiles, IndexNames
 from rmqtool.errors import RmqtoolError, StoreIOError
+from rmqtool.messagestore.appending import REOPEN
+from rmqtool.messagestore.auto_reset import AutoResetEvent
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.files import StoreFiles
@@ -107,15 +108,16 @@ class Dispatching:
         self._rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
         self._need = 0
-        self.arrived = threading.Condition()
+        self._arriving = threading.Lock()
+        self._arrived = threading.Condition(self._arriving)
         """reported when queues have grown"""
         self.waiting = 0
-        """readers that wait for that; counted under `arrived`"""
-        self._hurry = threading.Event()
+        """readers that wait for that; counted under `_arriving`"""
+        self._hurry = AutoResetEvent()
         """one of them came while nobody waited"""
         self.on_wake: Callable[[], object] | None = None
         """called as well when the log has grown"""
-        self._wake = threading.Event()
+        self._wake = AutoResetEvent()
         self._idle = False
         """the thread sleeps until `wake`"""
         self._stopped = False
@@ -142,22 +144,23 @@ class Dispatching:
     def announce(self) -> None:
         """Readers look again: queues in memory have grown, or the store was closed."""
         if self.waiting:
-            with self.arrived:
-                self.arrived.notify_all()
+            with self._arriving:
+                self._arrived.notify_all()
 
-    def wait(self, seconds: float) -> None:
-        """Until queues have grown, at most so long."""
-        with self.awaited():
-            self.arrived.wait(seconds)
-
-    @contextmanager
-    def awaited(self) -> Iterator[None]:
-        """Holds `arrived` for a reader that waits for it; the thread hurries meanwhile."""
-        with self.arrived:
-            self.waiting += 1
-            self._hurry.set()
+    def wait(self, seconds: float, done: Callable[[], bool] | None = None) -> None:
+        """Until queues have grown, or until `done`, at most so long; the thread hurries meanwhile."""
+        until = time.monotonic() + seconds
+        with self._arriving:
             try:
-                yield
+                self.waiting += 1
+                self._hurry.set()
+                while done is None or not done():
+                    left = min(until - time.monotonic(), threading.TIMEOUT_MAX)
+                    if not left > 0:  # a wait that is no number ends, too
+                        break
+                    self._arrived.wait(left)
+                    if done is None:
+                        break
             finally:
                 self.waiting -= 1
 
@@ -205,8 +208,11 @@ class Dispatching:
             self.error = StoreIOError(f"dispatching stops at a list of queue offsets: {error}")
         except OSError as error:
             self.error = StoreIOError(f"dispatching: {error.strerror}")
-        with self.arrived:
-            self.arrived.notify_all()
+        except BaseException as error:  # Ctrl-C, in the thread of a reader: queues and index are half done
+            self.error = StoreIOError(f"dispatching was interrupted by {type(error).__name__}: {REOPEN}")
+            raise
+        with self._arriving:
+            self._arrived.notify_all()
 
     def _some(self, end: int) -> bool:
         """Records from `_taken` on, up to `end` or as many as there is room for.

@@ -28,7 +28,8 @@ class Flusher:
     def __init__(self, log: LogFiles) -> None:
         self._log = log
         self.on_flush: Callable[[], object] = int
-        self._turn = threading.Condition()
+        self._guard = threading.Lock()
+        self._turn = threading.Condition(self._guard)
         self._busy = False
         self.flushed = log.end
         self.timestamp = 0
@@ -41,38 +42,39 @@ class Flusher:
         """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
-            with self._turn:
-                while self._busy and self.flushed < end and self.error is None:
-                    left = None if until is None else until - time.monotonic()
-                    if left is not None and (left <= 0 or not self._turn.wait(left)):
-                        return self.flushed >= end
-                    if left is None:
-                        self._turn.wait()
-                if self.flushed >= end:
-                    return True
-                if self.error is not None:
-                    return False
-                self._busy = True
-            self._flush(end)
+            mine = False
+            try:
+                with self._guard:
+                    while self._busy and self.flushed < end and self.error is None:
+                        left = None if until is None else until - time.monotonic()
+                        if left is not None and (left <= 0 or not self._turn.wait(left)):
+                            return self.flushed >= end
+                        if left is None:
+                            self._turn.wait()
+                    if self.flushed >= end:
+                        return True
+                    if self.error is not None:
+                        return False
+                    self._busy = mine = True
+                self._flush(end)
+            finally:  # also of Ctrl-C, which finds a thread here as a rule: nobody else would have a turn
+                if mine:
+                    with self._guard:
+                        self._busy = False
+                        self._turn.notify_all()
+            self.on_flush()
 
     def _flush(self, end: int) -> None:
         """One flush of all that is there, `end` included; this thread has the turn."""
-        error, stamp, reached = None, 0, self.flushed
         try:
             if self._log.committed < end:
                 self._log.commit()
             stamp = self._log.committed_timestamp
             reached = self._log.sync(self.flushed)
-        except OSError as one:
-            error = one
-        with self._turn:
-            self._busy = False
-            if error is None:
-                self.flushed, self.timestamp = max(self.flushed, reached), stamp
-            else:
-                self.error = error
-            self._turn.notify_all()
-        self.on_flush()
+        except OSError as error:
+            self.error = error
+            return
+        self.flushed, self.timestamp = max(self.flushed, reached), stamp
 
     def flush_all(self) -> bool:
         """Everything that was written by now; False when it cannot be."""

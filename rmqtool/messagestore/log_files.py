@@ -329,7 +329,7 @@ class LogFiles:
         base = int(path.rpartition("/")[2])
         if self._pool is not None and not self._pool.left and not self._pool.fails_fast:
             self.commit()  # or a kill leaves this segment behind one that is not there
-        with self._wanted:
+        with self._guard:
             while self._making == base:
                 self._wanted.wait()
             if self._pool is not None and self._pool.fails_fast and not self._pool.left:
@@ -393,7 +393,7 @@ class LogFiles:
     def _allocate(self) -> None:
         """Keeps the next segments made (`AllocateMappedFileService#mmapOperation`)."""
         while True:
-            with self._wanted:
+            with self._guard:
                 wanted = self._missing()
                 while not wanted and not self._stopped:
                     self._wanted.wait()
@@ -406,7 +406,7 @@ class LogFiles:
                 self._make(self.log.path_of(base), self.log.size)
             except OSError as one:
                 error = one
-            with self._wanted:
+            with self._guard:
                 self._making = -1
                 if error is None:
                     self._made.add(base)

@@ -14,7 +14,7 @@ from formats.commitlog import MAX_PROPERTIES_LENGTH, TOPIC_LENGTH, overhead
 from formats.primitives import sizeof
 from rmqtool.broker.encoder import header_packer
 from rmqtool.errors import StoreIOError
-from rmqtool.messagestore.appending import NotAppendedError
+from rmqtool.messagestore.appending import WHOLE, NotAppendedError
 from rmqtool.messagestore.messages import IllegalMessageError
 from rmqtool.messagestore.records import crc32, own_properties
 
@@ -101,14 +101,12 @@ class PlainPuts:
                 )  # fmt: skip
                 return b"".join((head, body, tail))
 
-            try:
-                place = self._memory.append(name, queue_id, size, encode)
-            except (NotAppendedError, struct.error):
-                return None
-            return queue_id, place.queue_offset, place.physical_offset, 0, uniq_key
+            return self._in_memory(name, queue_id, size, encode, uniq_key)
         appender, log = self._appender, self._appender.log
         key = name, queue_id
         with appender.lock:
+            if appender.torn >= 0:
+                return None
             appender.entered = monotonic()
             try:
                 file = log.place_for(size)
@@ -118,13 +116,26 @@ class PlainPuts:
                     size, magic, crc, queue_id, message.flag, slot, physical, self._flags,
                     sent, ip, port, now, ip, port, 0, 0, length,
                 )  # fmt: skip
-                log.append(file, b"".join((head, body, tail)))
+                raw = b"".join((head, body, tail))
+                appender.torn = physical
+                log.append(file, raw)
             except (OSError, StoreIOError, struct.error):
+                appender.torn = WHOLE
                 return None
             log.last_timestamp = now
             appender.offsets[key] = slot + 1
+            appender.torn = WHOLE
             appender.entered = 0.0
         return queue_id, slot, physical, physical + size, uniq_key
+
+    def _in_memory(
+        self, name: str, queue_id: int, size: int, encode: Callable[[int, int, int], bytes], uniq_key: str
+    ) -> tuple[int, int, int, int, str] | None:
+        try:
+            place = self._memory.append(name, queue_id, size, encode)
+        except (NotAppendedError, struct.error):
+            return None
+        return queue_id, place.queue_offset, place.physical_offset, 0, uniq_key
 
     def _shape(self, name: str) -> _Shape | None:
         """Of a topic that plain messages go to, None where they do not."""

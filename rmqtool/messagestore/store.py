@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -373,13 +372,9 @@ class MessageStore(ServiceCalls, ReplicationCalls):
         self._dispatching.catch_up()
         if wait is None:
             return
-        until = time.monotonic() + wait
-        with self._dispatching.awaited():
-            while self._reader.bounds(topic, queue_id)[1] <= offset and self._why_closed is None:
-                left = min(until - time.monotonic(), threading.TIMEOUT_MAX)
-                if not left > 0:  # a wait that is no number ends, too
-                    break
-                self._dispatching.arrived.wait(left)
+        self._dispatching.wait(
+            wait, lambda: self._reader.bounds(topic, queue_id)[1] > offset or self._why_closed is not None
+        )
         self._demand_open()
 
     def _read(self, work: Callable[[], Read]) -> Read:
@@ -449,7 +444,7 @@ class MessageStore(ServiceCalls, ReplicationCalls):
             if not flushed:
                 why = in_words(self._flusher.error)
                 raise StoreIOError(f"{self.root}: what was put last may be lost: {why}")
-            if self._cleared() and not self._dispatching.behind:
+            if self._cleared() and self._writer.whole and not self._dispatching.behind:
                 self._state.end()
 
     def _cleared(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.messagestore.acknowledging import FutureAcks
-from rmqtool.messagestore.appending import NotAppendedError, Place
+from rmqtool.messagestore.appending import WHOLE, NotAppendedError, Place
 from rmqtool.messagestore.arguments import checked, demand
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
 from rmqtool.messagestore.plain import PlainPuts
@@ -401,6 +401,11 @@ class Writer:
     def _failed(self, message: Message, status: PutStatus, why: str) -> Ack:
         queue_id = -1 if message.queue_id is None else message.queue_id
         return Ack(status, message.topic, queue_id, -1, -1, message.uniq_key, self._settings.host, why)
+
+    @property
+    def whole(self) -> bool:
+        """No interrupt has left a record that no counter knows."""
+        return self._appender.stored.torn == WHOLE
 
     @property
     def busy(self) -> bool:

@@ -88,10 +88,10 @@ class Folder:
 
     def close(self) -> None:
         """Lets go of it; may be called again."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1  # first: no interrupt makes it be closed again
+        if descriptor >= 0:
             self.here = f"{_HELD}-1"  # the number may be that of another directory by now
+            os.close(descriptor)
 
     __del__ = close
 

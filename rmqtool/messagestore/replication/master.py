@@ -68,7 +68,8 @@ class Master:
 
     def __init__(self, log: SentLog, replicas: Replicas, address: tuple[str, int], timing: Timing) -> None:
         self._log, self._replicas, self._timing = log, replicas, timing
-        self._grown = threading.Condition()
+        self._guard = threading.Lock()
+        self._grown = threading.Condition(self._guard)
         self._stopped = False
         self._connections: set[_Connection] = set()
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -83,12 +84,12 @@ class Master:
     def wake(self) -> None:
         """The log has grown."""
         if self._connections:
-            with self._grown:
+            with self._guard:
                 self._grown.notify_all()
 
     def wait(self, at: int, timeout: float) -> None:
         """Until the log reaches behind `at`, or for so many seconds."""
-        with self._grown:
+        with self._guard:
             if self._log.end <= at and not self._stopped:
                 self._grown.wait(timeout)
 
@@ -120,7 +121,7 @@ class Master:
         self._thread.join()
         for one in list(self._connections):
             one.stop()
-        with self._grown:
+        with self._guard:
             self._grown.notify_all()
         for one in list(self._connections):
             one.join()

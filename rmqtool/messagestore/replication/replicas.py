@@ -46,7 +46,8 @@ class Replicas:
     def __init__(self, rule: ReplicaRule | None = None) -> None:
         self._rule = rule if rule is not None and rule.waits else None
         self._connected: list[Replica] = []
-        self._changed = threading.Condition()
+        self._guard = threading.Lock()
+        self._changed = threading.Condition(self._guard)
         self._most = 0
         """greatest offset that any slave has reported, connected or not (`getPush2SlaveMaxOffset`)"""
 
@@ -57,18 +58,18 @@ class Replicas:
 
     def joined(self, replica: Replica) -> None:
         """A slave is connected."""
-        with self._changed:
+        with self._guard:
             self._connected.append(replica)
 
     def left(self, replica: Replica) -> None:
         """It is no more."""
-        with self._changed:
+        with self._guard:
             self._connected = [one for one in self._connected if one is not replica]
             self._changed.notify_all()
 
     def acknowledge(self, replica: Replica, offset: int) -> None:
         """A slave reports what it has."""
-        with self._changed:
+        with self._guard:
             replica.offset = offset
             self._most = max(self._most, offset)
             self._changed.notify_all()
@@ -76,7 +77,7 @@ class Replicas:
     @property
     def connected(self) -> list[tuple[str, int]]:
         """Address and offset of each slave."""
-        with self._changed:
+        with self._guard:
             return [(one.name, one.offset) for one in self._connected]
 
     def wait(self, end: int) -> PutStatus:
@@ -85,7 +86,7 @@ class Replicas:
         if rule is None:
             return PutStatus.PUT_OK
         until = time.monotonic() + rule.timeout
-        with self._changed:
+        with self._guard:
             if not rule.by_number and not (self._connected and end - self._most < rule.most_behind):
                 return PutStatus.SLAVE_NOT_AVAILABLE
             while not self._reached(rule, end):
@@ -96,7 +97,7 @@ class Replicas:
 
     def have(self, end: int) -> bool:
         """Whether what ends there is where the rule wants it, now."""
-        with self._changed:
+        with self._guard:
             return self._rule is None or self._reached(self._rule, end)
 
     def _reached(self, rule: ReplicaRule, end: int) -> bool:

@@ -38,14 +38,15 @@ class Idempotent:
         self._handler, self._key, self._most = handler, key, most
         self._done: OrderedDict[str, None] = OrderedDict()
         self._under_way: set[str] = set()
-        self._changed = threading.Condition()
+        self._guard = threading.Lock()
+        self._changed = threading.Condition(self._guard)
 
     def __call__(self, message: StoredMessage) -> bool | None:
         """What the handler answers; True for a message that it was called with before."""
         key = self._key(message)
         if key is None:
             return self._handler(message)
-        with self._changed:
+        with self._guard:
             while key in self._under_way:
                 self._changed.wait()
             if key in self._done:
@@ -56,7 +57,7 @@ class Idempotent:
         try:
             good = self._handler(message)
         finally:
-            with self._changed:
+            with self._guard:
                 self._under_way.discard(key)
                 if good is not False:
                     self._done[key] = None
