@@ -69,11 +69,11 @@ class PlainPuts:
             return None
         topic, queues, magic, named, beside, in_memory = shape
         maker, length = self._maker, len(body)
-        uniq_key = message.uniq_key or maker.uniq_keys.next_key()
         try:
+            uniq_key = message.uniq_key or maker.uniq_keys.next_key()
             text, count = own_properties(uniq_key, message.keys, message.tags)
             raw = text.encode()
-        except (UnicodeEncodeError, TypeError):  # Java writes something in its place of a lone surrogate
+        except (ValueError, TypeError):  # Java writes something in its place of a lone surrogate
             return None
         if not maker.separated:
             raw = raw[:-1]
@@ -119,7 +119,7 @@ class PlainPuts:
                 raw = b"".join((head, body, tail))
                 appender.torn = physical
                 log.append(file, raw)
-            except (OSError, StoreIOError, struct.error):
+            except (OSError, StoreIOError, struct.error, TypeError):
                 appender.torn = WHOLE
                 return None
             log.last_timestamp = now

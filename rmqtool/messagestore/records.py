@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count as count_from
+from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -279,8 +280,8 @@ class RecordMaker:
 
         Raises `IllegalMessageError`.
         """
-        uniq_key = message.uniq_key or self.uniq_keys.next_key()
         try:
+            uniq_key = message.uniq_key or self.uniq_keys.next_key()
             text, count = own_properties(uniq_key, message.keys, message.tags)
             others = dict(message.properties or ())
             names = "".join(others)  # fails where one is no string
@@ -395,6 +396,8 @@ class RecordMaker:
         batched: one of a client's batch, which feeds no further queues.
         """
         magic, topic = self.topic(message.topic)
+        if context is not _PLAIN:
+            _refuse_context(message.queue_id or 0, context)
         body = message.body
         if context.properties is None:
             raw, uniq_key, waits = self.properties(message)
@@ -418,8 +421,6 @@ class RecordMaker:
             _refuse_time(message.born_timestamp)
         if message.born_host is not None:
             _refuse_host(message.born_host)
-        if context is not _PLAIN:
-            _refuse_place(message.queue_id or 0, context.queue_offset or 0)
         born, store = message.born_host or self.host, context.store_host or self.host
         flags = context.sys_flag & ~_WIDE_HOSTS | host_flags(born, store)
         tail = topic + length.to_bytes(2, "big") + raw
@@ -450,9 +451,21 @@ def _illegal(why: str) -> IllegalMessageError:
     return IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
 
 
+def further_properties(message: Message) -> dict[str, str]:
+    """Those without an argument of their own. Raises `IllegalMessageError` for what is no mapping."""
+    try:
+        return dict(message.properties or ())
+    except (TypeError, ValueError):
+        raise _illegal("properties are not a mapping of strings") from None
+
+
 def is_integer(value: object) -> bool:
     """Whether it counts as one, as those of NumPy do, too."""
-    return hasattr(value, "__index__")
+    try:
+        index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
 
 
 def _refuse_time(born: int) -> None:
@@ -475,12 +488,15 @@ def _bytes_of(given: object, what: str = "the body is") -> bytes:
     raise _illegal(f"{what} {type(given).__name__} and not bytes")
 
 
-def _refuse_place(queue_id: int, queue_offset: int) -> None:
-    """Raises `IllegalMessageError` for a queue, or an offset in it, that no unit can have."""
+def _refuse_context(queue_id: int, context: AppendContext) -> None:
+    """Raises `IllegalMessageError` for a queue, or an offset in it, that no unit can have, and odd flags."""
     if not is_integer(queue_id) or not 0 <= queue_id < _INT:
-        raise _illegal(f"there is no queue {queue_id!r}")
-    if not is_integer(queue_offset) or not 0 <= queue_offset < _LONG:
-        raise _illegal(f"there is no queue offset {queue_offset!r}")
+        raise _illegal(f"there is no queue {queue_id!r:.60}")
+    offset = 0 if context.queue_offset is None else context.queue_offset
+    if not is_integer(offset) or not 0 <= offset < _LONG:
+        raise _illegal(f"there is no queue offset {offset!r:.60}")
+    if not is_integer(context.sys_flag):
+        raise _illegal(f"sys_flag is {type(context.sys_flag).__name__} and not an integer")
 
 
 def local_host(port: int) -> Host:

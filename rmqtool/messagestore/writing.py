@@ -380,7 +380,8 @@ class Writer:
         if message.queue_id is None:
             return self._topics.next_queue(topic)
         if not is_integer(message.queue_id) or not 0 <= message.queue_id < topic.write_queue_nums:
-            why = f"topic {topic.name} has {topic.write_queue_nums} write queues, not {message.queue_id}"
+            many, given = topic.write_queue_nums, f"{message.queue_id!r:.60}"
+            why = f"topic {topic.name} has {many} write queues, not {given}"
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
         return message.queue_id
 

@@ -62,6 +62,9 @@ def test_messages_that_no_store_takes(
         Message("T", b"", queue_id=-1),
         Message("T", b"", keys=[5]),  # type: ignore[list-item]
         Message("T", b"", properties=5),  # type: ignore[arg-type]
+        Message("T", b"", queue_id=np.array([1, 2])),  # type: ignore[arg-type]
+        Message("T", b"", flag=np.array([1, 2])),  # type: ignore[arg-type]
+        Message("T", b"", tags=np.array([1, 2])),  # type: ignore[arg-type]
         Message("T", b"", flag="0"),  # type: ignore[arg-type]
         Message("T", b"", born_timestamp=1 << 63),
         Message("T", b"", born_timestamp="now"),  # type: ignore[arg-type]
@@ -79,6 +82,8 @@ def test_an_odd_message_is_illegal_and_those_beside_it_are_put(
         assert store.put(odd).status is PutStatus.MESSAGE_ILLEGAL
         assert store.put_async(odd).result(10).status is PutStatus.MESSAGE_ILLEGAL
         assert store.put_batch([odd])[0].status is PutStatus.MESSAGE_ILLEGAL
+        assert store.send_delayed(odd, 1).status is PutStatus.MESSAGE_ILLEGAL
+        assert store.prepare_transaction(odd).status is PutStatus.MESSAGE_ILLEGAL
         others = [Message("T", b"", queue_id=0)] * beside
         statuses = [ack.status for ack in store.put_many([*others, odd, *others])]
         assert statuses.pop(beside) is PutStatus.MESSAGE_ILLEGAL

@@ -114,11 +114,11 @@ class ServiceCalls(ABC):
         engine = self._services.engine
         try:
             place = message.topic, engine.writer.queue_of(message)
+            (topic, queue_id), properties = self._services.schedule.waiting(message, place, level)
         except IllegalMessageError as error:
             return Ack(
                 error.status, message.topic, -1, -1, -1, message.uniq_key, engine.maker.host, str(error)
             )
-        (topic, queue_id), properties = self._services.schedule.waiting(message, place, level)
         waiting = replace(message, topic=topic, queue_id=queue_id, properties=properties)
         return engine.writer.put(waiting, AppendContext())
 

@@ -53,8 +53,8 @@ class Consuming:
         if options.start not in {"first", "last"}:
             raise UsageError(f"start is {options.start!r}, not 'first' or 'last'")
         chosen = STRATEGIES.get(options.strategy) if isinstance(options.strategy, str) else options.strategy
-        if chosen is None:
-            raise UsageError(f"strategy {options.strategy!r} is not one of {', '.join(STRATEGIES)}")
+        if not callable(chosen):
+            raise UsageError(f"strategy {options.strategy!r:.60} is not one of {', '.join(STRATEGIES)}")
         with self._lock:
             member = name or f"consumer-{next(self._numbers)}"
             if options.broadcast:

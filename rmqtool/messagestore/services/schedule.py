@@ -18,6 +18,7 @@ from formats.tags_code import SCHEDULE_TOPIC, deliver_time, parse_delay_levels
 from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
+from rmqtool.messagestore.records import further_properties
 from rmqtool.messagestore.services.bulk import LEAST, columns_of, few, near
 from rmqtool.messagestore.services.copying import copy_of, delayed_place, properties_of, real_place
 from rmqtool.messagestore.services.delivered import delivered_until
@@ -60,10 +61,10 @@ class Schedule:
     def waiting(
         self, message: Message, place: tuple[str, int], level: int
     ) -> tuple[tuple[str, int], dict[str, str]]:
-        """Where a message for `place` waits, and its properties then. Raises `UsageError`."""
+        """Where a message for `place` waits, its properties. Raises `UsageError`, `IllegalMessageError`."""
         if level <= 0:
             raise UsageError(f"delay level {level} is not between 1 and {self.most_level}")
-        given = {name: one for name, one in (message.properties or {}).items() if name not in _DROPPED}
+        given = {name: one for name, one in further_properties(message).items() if name not in _DROPPED}
         return delayed_place(place, given, level, self.most_level)
 
     def deliver(self) -> int:

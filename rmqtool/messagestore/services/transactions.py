@@ -18,6 +18,7 @@ from formats.system_topics import HALF_TOPIC, OP_HALF_TOPIC, OP_REMOVE_TAG, TRAN
 from rmqtool.errors import NoTransactionError, StoreIOError
 from rmqtool.messagestore.appending import NotAppendedError
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
+from rmqtool.messagestore.records import further_properties
 from rmqtool.messagestore.services.copying import (
     copy_of,
     delayed_place,
@@ -77,10 +78,11 @@ class Transactions:
         maker = self._engine.maker
         try:
             place = message.topic, self._engine.writer.queue_of(message)
+            given = further_properties(message)
         except IllegalMessageError as error:
             return Ack(error.status, message.topic, -1, -1, -1, message.uniq_key, maker.host, str(error))
         uniq_key = message.uniq_key or maker.uniq_keys.next_key()
-        given = {**(message.properties or {}), props.TRAN_MSG: "true", props.PRODUCER_GROUP: group}
+        given = {**given, props.TRAN_MSG: "true", props.PRODUCER_GROUP: group}
         if self._engine.since(_WITH_ID):
             given[props.TRANSACTION_ID] = uniq_key
         given |= {props.REAL_TOPIC: place[0], props.REAL_QID: str(place[1])}
