@@ -52,6 +52,18 @@ def test_what_is_not_committed_is_in_no_file_and_seen_by_nobody(tmp_path: Path, 
     assert rmq("verify", left).exit_code == 0
 
 
+def test_a_transaction_is_committed_at_once(tmp_path: Path) -> None:
+    """Its half message is in no file yet: none was said to be open."""
+    with open_small(tmp_path / "store", **POOLED) as store:
+        for number in range(20):
+            with store.transaction(message(number)):
+                pass
+        waiting = store.prepare_transaction(message(20))
+        store.rollback_transaction(waiting.uniq_key or "")
+        assert store.flush()
+        assert bodies(store, "T", 0) == [b"%d" % number for number in range(20)]
+
+
 def test_files_are_the_same_with_a_pool_and_without(tmp_path: Path) -> None:
     for name, settings in (("with", POOLED | {"transientStorePoolSize": 2}), ("without", {})):
         with MessageStore.open(

@@ -176,6 +176,8 @@ class Transactions:
     def message(self, half: Half) -> StoredMessage:
         """A half as it is stored. Raises `NoTransactionError` where its segment has expired."""
         (found,) = self._engine.records([half.physical_offset])
+        if found is None and self._engine.flush():  # of a store pool: it is in no file yet
+            (found,) = self._engine.records([half.physical_offset])
         if found is None or found.topic != HALF_TOPIC:
             raise NoTransactionError(half.transaction_id)
         return found
