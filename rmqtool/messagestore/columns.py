@@ -19,7 +19,7 @@ from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.messages import Ack, IllegalMessageError, Message, PutStatus
-from rmqtool.messagestore.records import LISTED, is_integer
+from rmqtool.messagestore.records import LISTED
 from rmqtool.scan.fields import ROW_WIDTH, Field, Refused, TopicColumn
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def part_of(given: list[Message]) -> pa.RecordBatch | None:
 
 def _whole(numbers: list[Any], kind: pa.DataType) -> pa.Array:
     """Raises `TypeError` where one is not whole, of which Arrow takes what is in front of the point."""
-    if not all(one is _NOTHING or is_integer(one) for one in set(map(type, numbers))):
+    if not all(one is _NOTHING or hasattr(one, "__index__") for one in set(map(type, numbers))):
         raise TypeError
     return pa.array(numbers, kind)
 
