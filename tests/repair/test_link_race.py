@@ -192,7 +192,7 @@ def test_a_further_name_of_a_file_of_another_user_is_not_written(root, tmp_path)
     (root / SEGMENT).unlink()
     os.link(passwd, root / SEGMENT)
     before = passwd.read_bytes()
-    with pytest.raises(StoreIOError, match="further name of a file of another user"):
+    with pytest.raises(StoreIOError, match="hard link to a file of another user"):
         apply(root, tmp_path / "backup")
     assert passwd.read_bytes() == before
     assert not (tmp_path / "backup").exists()

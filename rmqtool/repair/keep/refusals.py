@@ -206,10 +206,12 @@ def _kinds(store: Store, survey: Survey, edits: list[Edit]) -> Iterator[Edit]:
         return
     held = data.get("topicConfigTable")
     table = dict(held) if isinstance(held, dict) else {}
+    declared_batch = {
+        topic for topic, one in table.items() if isinstance(one, dict) and _kind_of(one) == _BATCH
+    }
     wrong: list[str] = []
     for topic, found in sorted(_queues_by_topic(store).items()):
-        entry = table.get(topic)
-        batch = isinstance(entry, dict) and _kind_of(entry) == _BATCH
+        entry, batch = table.get(topic), topic in declared_batch
         declared, other = _KINDS[batch], _KINDS[not batch]
         if other not in found:
             continue
@@ -221,12 +223,10 @@ def _kinds(store: Store, survey: Survey, edits: list[Edit]) -> Iterator[Edit]:
         for path in found.get(gone, ([], False))[0]:
             message = f"{topic} has queues of the other kind, brokers refuse these"
             yield from directory_away(store, path, "queue-kind", message)
-    for topic in sorted(survey.batches):
-        entry = table.get(topic)
-        if not isinstance(entry, dict) or _kind_of(entry) != _BATCH:
-            queues = [f"/{queue_id}" for name, queue_id in survey.runs if name == topic]
-            table[topic] = _with_kind(entry, topic, queues, batch=True)
-            wrong.append(topic)
+    for topic in sorted(survey.batches - declared_batch.union(wrong)):
+        queues = [f"/{queue_id}" for name, queue_id in survey.runs if name == topic]
+        table[topic] = _with_kind(table.get(topic), topic, queues, batch=True)
+        wrong.append(topic)
     if wrong:
         if salvaged is not None:
             edits.remove(salvaged)
