@@ -80,6 +80,8 @@ class Dispatcher:
         self._is_batch = is_batch
         self._codes = codes
         self._by_place = by_place
+        self.throws = not by_place
+        """whether lists of queue offsets that hold what is not a number end dispatching"""
         self._partitions = Partitions(
             kernels, CHUNK_ROWS, levels, any_topic=not by_place, delivery_times=codes is Codes.ALL
         )
@@ -212,7 +214,7 @@ class Dispatcher:
         there, topics = np.unique(columns[DispatchColumn.PARTITION], return_inverse=True)
         names = [keys[partition][0] for partition in there.tolist()]
         extra = extra_rows(records, topics, names, self._kernels, self._multi_dispatch, lmq=self._lmq)
-        if extra.stuck and not self._by_place:
+        if extra.stuck and self.throws:
             raise MultiDispatchError
         self.unlisted += extra.unlisted
         self.numberless += extra.stuck

@@ -109,9 +109,12 @@ def kept_rules_of(store: Store, release: str) -> FileRules:
     """The same for what is kept: inner batches also tell where the topic table lacks `queue.type` of a topic.
 
     A broker takes such a topic for one with plain queues, but stores inner batches for batch topics alone: an
-    entry was lost, or 4.x wrote the table, which drops the attribute.
+    entry was lost, or 4.x wrote the table, which drops the attribute. And queues that records list have what
+    they had, whether or not a start with these settings would build it: a broker serves it.
     """
     rules, traits = rules_of(store, release), traits_of(release)
+    if rules.multi_dispatch is MultiDispatch.NONE:
+        rules = replace(rules, multi_dispatch=traits.multi_dispatch, lmq=light_numbers_are_zero(store))
     if rules.plain_topics is not None or not traits.typed_queues:
         return rules
     said = {name for name, topic in store.topics.items() if "queue.type" in topic.attributes}
@@ -131,6 +134,11 @@ def lmq_of(store: Store) -> bool:
     if store.of_kind(FileKind.CONSUMEQUEUE):
         return has_light_queues(store)
     return not config.is_set("enable_multi_dispatch")
+
+
+def light_numbers_are_zero(store: Store) -> bool:
+    """`enableLmq` as it was when light queues were written, as far as their directories tell."""
+    return not any(one.queue_id and (one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
 
 
 def has_light_queues(store: Store) -> bool:

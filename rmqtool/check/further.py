@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.broker.file_rules import has_light_queues, lmq_of
+from rmqtool.broker.file_rules import has_light_queues, light_numbers_are_zero, lmq_of
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import DispatchColumn
@@ -57,12 +57,12 @@ class FurtherRules:
 
     @classmethod
     def of(cls, store: Store) -> FurtherRules | None:
-        """None where no light queue is there, or nothing is dispatched into them."""
+        """None where neither a light queue nor a setting tells of them: most stores have none."""
         config = store.config
-        off = (
-            config is not None and config.is_set("enable_multi_dispatch") and not config.enable_multi_dispatch
-        )
-        return None if off or not has_light_queues(store) else cls(lmq_of(store))
+        given = config is not None and (config.is_set("enable_multi_dispatch") or config.is_set("enable_lmq"))
+        if not given and not has_light_queues(store):
+            return None
+        return cls(light_numbers_are_zero(store) if is_off(store) else lmq_of(store))
 
     def __call__(self, run: Records, placed: Placed, kernels: Kernels) -> tuple[Further, ...]:
         """placed: of this run. What retry and system topics feed, as 4.9 has it, is not looked at."""
@@ -82,6 +82,12 @@ class FurtherRules:
             Further(key, columns[DispatchColumn.OFFSET][extra.records[places]], extra.slots[places])
             for key, places in found.items()
         )
+
+
+def is_off(store: Store) -> bool:
+    """Whether a broker with the settings that were given builds nothing of what records list."""
+    config = store.config
+    return config is not None and config.is_set("enable_multi_dispatch") and not config.enable_multi_dispatch
 
 
 @dataclass

@@ -10,6 +10,7 @@ from formats.system_topics import BROKER_TOPICS
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.queue_files import place_of
 from rmqtool.errors import RmqtoolError
+from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,21 +29,26 @@ class Circumstances:
     unclean: bool
     topics: frozenset[str] = frozenset()
     """topics that the topic table knows"""
+    unfed: bool = False
+    """`enableMultiDispatch` is off: no start builds what records list"""
 
 
 def undispatched(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
     """Records without a unit at their slot, as runs of neighbouring queue offsets."""
     if not (check.queues or check.batches or around.topics):
         yield from _no_queues(check)
-        return
+        if not around.unfed:
+            return
     with_queue = {topic for topic, _ in check.queues} | around.topics | BROKER_TOPICS  # nobody deletes these
-    of_all = (*check.unplaced.items(), *check.further.unplaced.items())
+    own = check.unplaced if check.queues or check.batches or around.topics else {}
+    of_all = (*own.items(), *check.further.unplaced.items())
     for key, unplaced in sorted(of_all, key=lambda one: one[0]):
         topic, queue_id = key
         facts: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
         queue = check.batches.get(key) or check.queues.get(key)
         if queue is None or not queue.files:
-            code = "X-GHOST" if topic in with_queue else "X-NO-QUEUE"
+            there = topic in with_queue or topic.startswith(LMQ_PREFIX)
+            code = "X-GHOST" if there else "X-NO-QUEUE"
             where = f"consumequeue/{topic}/{queue_id}"
             yield _not_dispatched(code, where, unplaced.behind, facts, check, around)
             continue

@@ -15,6 +15,7 @@ from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.finding_limits import limited
 from rmqtool.check.findings import Tally, finding
+from rmqtool.check.further import FurtherRules, is_off
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import blocked_topics, check_layout
@@ -136,9 +137,8 @@ class Verification:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files, until)
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
                 bare = not any(one.files for one in (*queues.values(), *batches.values()))
-                cross = CrossCheck(
-                    queues, batches, extensions, kernels, stretched=bare and self.external_reader is None
-                )
+                single = self.external_reader is not None or FurtherRules.of(store) is not None
+                cross = CrossCheck(queues, batches, extensions, kernels, stretched=bare and not single)
                 index = self.index_check = IndexCheck(
                     store, kernels, self.access, until, not_copied=self.not_copied
                 )
@@ -301,8 +301,10 @@ class Verification:
         elif len(store.segments):
             yield from misplaced(cross, records)
             # the settings beside a log that was given alone tell of topics; their queues were not given
-            topics = frozenset() if store.form is StoreForm.COMMITLOG else frozenset(store.topics)
-            yield from undispatched(cross, Circumstances(is_unclean(store), topics))
+            alone = store.form is StoreForm.COMMITLOG
+            topics = frozenset() if alone else frozenset(store.topics)
+            around = Circumstances(is_unclean(store), topics, unfed=is_off(store) and not alone)
+            yield from undispatched(cross, around)
             yield from blocked_topics(store, {topic for topic, _ in cross.unplaced})
 
     def summary(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.skipped_records import HiddenRecords
+    from rmqtool.recovery.unbuilt_queues import UnbuiltQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def existing_damage(
     looked: Looked,
     hidden_records: Iterable[HiddenRecords],
     wrong: Iterable[WrongEntries],
+    unbuilt: Iterable[UnbuiltQueue],
     config: Iterable[ConfigOutcome],
     loss: Loss,
     compaction: Sequence[Finding] = (),
@@ -86,6 +88,9 @@ def existing_damage(
         found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
     for entries in wrong:
         found.add(entries.messages, 0, (entries.path,))
+    for queue in unbuilt:
+        if not queue.dispatched:
+            found.add(queue.count, 0, (queue.path,))
     found.add(0, 0, (one.path for one in compaction if one.path is not None))
     if start.end is not None and start.clean and start.end.reason not in ORDINARY_STOPS:
         # after a crash a record that was not written to its end is ordinary

@@ -20,13 +20,14 @@ from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import BYTES, ConsumeQueue
 from rmqtool.broker.dispatch import CHUNK_ROWS, Codes, Dispatcher, MultiDispatchError
 from rmqtool.broker.extension import codes_at
+from rmqtool.broker.file_rules import light_numbers_are_zero
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.mapped_files import MappedFile
 from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.broker.units import chunks
 from rmqtool.recovery.view import ImaginedFile
 from rmqtool.scan.fields import DispatchColumn, Field
-from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.torn import torn_records
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end, pre_blanks
 from rmqtool.store.holes import STEP, data_windows
@@ -63,7 +64,9 @@ class Matches:
     that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code. displaced:
     wrong ones whose record states another physical offset than where it lies. taken: queue offsets
     [low, high) of records to which an entry leads that recovery of the queue takes away. ahead: the queue's
-    last entry leads to a record that states a higher queue offset, as in light queues of release 5.
+    last entry leads to a record that states a higher queue offset, as in light queues of release 5. further:
+    without `enableMultiDispatch`, records that list the queue, whose topic has no directory; first_further:
+    their lowest queue offset, last_further: their highest physical offset.
     """
 
     matched: int = 0
@@ -78,6 +81,9 @@ class Matches:
     displaced: int = 0
     taken: tuple[int, int] | None = None
     ahead: bool = False
+    further: int = 0
+    first_further: int | None = None
+    last_further: int = -1
 
     @property
     def compared(self) -> int:
@@ -98,6 +104,9 @@ class Matches:
         self.span = _both(self.span, other.span)
         self.taken = _both(self.taken, other.taken)
         self.ahead = self.ahead or other.ahead
+        self.further += other.further
+        self.first_further = _lower(self.first_further, other.first_further)
+        self.last_further = max(self.last_further, other.last_further)
 
 
 def _both(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -188,6 +197,7 @@ class PlainQueue:
             self.found.add(Matches(ahead=bool((slots[last] >= self._end).any())))
         self._take_away(slots, offsets, sizes)
         if not self._files:
+            self.found.add(Matches(beyond=len(run)))
             return
         known = (slots >= 0) & (slots < self._end)
         places = np.where(known, slots, 0) * BYTES
@@ -398,8 +408,10 @@ class UnitMatcher:
         self._torn = _Torn()
         self._agree: Agree = start.reading.kernels.dispatch.agree_units
         batches = {topic for (topic, _), (batch, *_) in self._known.items() if batch}
-        wanted, self._lmq = start.settings.multi_dispatch, start.settings.lmq
-        self._multi_dispatch = start.traits.multi_dispatch if wanted else MultiDispatch.NONE
+        self._feeds = start.settings.multi_dispatch
+        self._lmq = start.settings.lmq if self._feeds else light_numbers_are_zero(start.store)
+        self._multi_dispatch = start.traits.multi_dispatch
+        self._topics = {topic for topic, _ in self._known}
         self._dispatcher = Dispatcher(
             self._append,
             start.reading.kernels,
@@ -408,13 +420,14 @@ class UnitMatcher:
             is_batch=(lambda topic, _: topic in batches) if batches else None,
             codes=Codes.HASHES,
         )
+        self._dispatcher.throws = self._feeds
 
     def basis(self) -> bytes | None:
         """Stands for all that decides what records are held against; None where nothing else stands for it.
 
         Of starts on one store, and on what else it may be thought to be.
         """
-        found = blake2b(repr((self._multi_dispatch, self._lmq)).encode())
+        found = blake2b(repr((self._multi_dispatch, self._feeds, self._lmq)).encode())
         for key, (batch, files, end, size, begin, gone) in sorted(self._known.items()):
             extension = self._extensions[key].files if key in self._extensions else []
             if any(isinstance(one.file, ImaginedFile) for one in (*files, *gone, *extension)):
@@ -428,7 +441,20 @@ class UnitMatcher:
         if self._torn:
             torn = self._torn.among(run.offsets)
             run.columns[DispatchColumn.CODE, run.chosen[torn]] = NO_CODE
-        self._queue(*key).append(run)
+        if run.own is not None and not self._feeds:
+            self._note_further(key, run)
+            run = run.without_others()
+        if len(run):
+            self._queue(*key).append(run)
+
+    def _note_further(self, key: Key, run: QueueRecords) -> None:
+        """What a start without `enableMultiDispatch` builds no entry of, in a queue that has none at all."""
+        if key[0] in self._topics or run.own is None or run.own.all():
+            return
+        others = ~run.own
+        first, last = int(run.slots[others].min()), int(run.offsets[others].max())
+        found = Matches(further=int(others.sum()), first_further=first, last_further=last)
+        self._queue(*key).found.add(found)
 
     def _queue(self, topic: str, queue_id: int) -> PlainQueue | _BatchQueue:
         found = self._queues.get((topic, queue_id))

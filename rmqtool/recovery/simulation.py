@@ -33,6 +33,7 @@ from rmqtool.recovery.outcome import Outcome, TimingDependent
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
 from rmqtool.recovery.skipped_records import HiddenRecords, behind_fillers
 from rmqtool.recovery.truncation import lost_parts, truncations
+from rmqtool.recovery.unbuilt_queues import UnbuiltQueue, unbuilt_queues
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
@@ -124,6 +125,7 @@ class StartSimulation:
         self._hidden_records: tuple[HiddenRecords, ...] = ()
         self._wrong: tuple[WrongEntries, ...] = ()
         self._wrong_tags: tuple[WrongEntries, ...] = ()
+        self._unbuilt: tuple[UnbuiltQueue, ...] = ()
         self._unreadable: list[str] = []
         self._loaded = False
         self._deletes: tuple[str, ...] = ()
@@ -163,6 +165,7 @@ class StartSimulation:
                 self.start, self._looked.matches, self.start.witness.unnamed, whole=whole
             )
             self._wrong_tags = wrong_tags(self.start, self._looked.matches)
+            self._unbuilt = tuple(unbuilt_queues(self.start, self._looked.matches))
             self._look_at_compaction(look_back or LookBack())
         return self._outcome(refusal, loss)
 
@@ -325,6 +328,7 @@ class StartSimulation:
                 self._looked,
                 self._hidden_records,
                 (*self._wrong, *self._wrong_tags),
+                self._unbuilt,
                 self.config,
                 loss or Loss(),
                 self._compaction,
@@ -333,7 +337,14 @@ class StartSimulation:
         )
         gaps = tuple(self._looked.gaps)
         scene = FindingContext(
-            start, outcome, self._hidden_records, gaps, self._wrong, self._wrong_tags, self._compaction
+            start,
+            outcome,
+            self._hidden_records,
+            gaps,
+            self._wrong,
+            self._wrong_tags,
+            self._unbuilt,
+            self._compaction,
         )
         return replace(outcome, consequences=consequences_of(scene))
 

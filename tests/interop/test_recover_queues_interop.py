@@ -77,3 +77,26 @@ def test_slots_stay(
             }
     assert {one for one in slots["whole"] if one[3] in intact} <= slots["repaired"]
     assert len(slots["whole"]) == len(slots["repaired"])
+
+
+@pytest.mark.parametrize("gone", ["consumequeue", "consumequeue/%LMQ%alpha"])
+def test_a_start_without_the_settings_builds_no_light_queue(
+    gone: str,
+    release: str,
+    golden: Callable[[str], Golden],
+    tmp_path: Path,
+    java_store: Callable[..., JavaStore],
+) -> None:
+    """Nor does one with them after it. `recover` builds them under any settings, and both serve them."""
+    name = f"v{release.replace('.', '')}-lmq"
+    shutil.copytree(golden(name).path, tmp_path / "store")
+    shutil.rmtree(tmp_path / "store" / gone)
+    off = SETTINGS["lmq"] | {"enableLmq": False, "enableMultiDispatch": False}
+    repair(tmp_path / "store", release, tmp_path / "repaired", {**COMMON, **off})
+    for place, count in (("store", 0), ("repaired", 60)):
+        for settings in (off, SETTINGS["lmq"]):
+            with java_store(tmp_path / place, **COMMON, **settings) as java:
+                java.call("drain")
+                queues = {(one["topic"], one["queue"]): one["max"] for one in java.call("queues")}
+            assert queues.get(("%LMQ%alpha", 0), 0) == count
+            assert queues["TopicLmq", 0] == 60

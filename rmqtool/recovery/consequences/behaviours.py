@@ -254,6 +254,12 @@ BEHAVIOURS = (
         ("DR-TABLE-UNREAD",),
     ),
     Behaviour(
+        "more-14",
+        "a start without enableMultiDispatch builds no entry in the queues that messages list, nor does a "
+        "later one with it",
+        ("DR-LMQ-UNBUILT", "DR-LMQ-MISSING"),
+    ),
+    Behaviour(
         "more-9",
         "4.9.8 over a link in the place of abort that leads nowhere: it never makes the file, and takes a "
         "crash for a clean stop; a stop in order removes the link",

@@ -194,4 +194,23 @@ QUEUES = (
         "names without %LMQ% do not belong in INNER_MULTI_DISPATCH",
         "4.9.3 and later",
     ),
+    Entry(
+        "DR-LMQ-UNBUILT",
+        E,
+        "{topic}/{queue_id}: {count} {count:message|messages} from queue offset {start} on "
+        "{count:names|name} this queue in INNER_MULTI_DISPATCH and {count:gets|get} no consume queue entry "
+        "in it without enableMultiDispatch; no later start builds what this one has dispatched",
+        "start with enableMultiDispatch=true, and with enableLmq=true if it was set",
+        "4.9.3 and later",
+    ),
+    Entry(
+        "DR-LMQ-MISSING",
+        W,
+        "{topic}/{queue_id}: {count} {count:message|messages} from queue offset {start} on "
+        "{count:names|name} this queue in INNER_MULTI_DISPATCH and {count:has|have} no consume queue entry "
+        "in it; a start does not build {count:it|them}",
+        "rmqtool recover STORE builds the entries; then start with enableMultiDispatch=true, and with "
+        "enableLmq=true if it was set",
+        "4.9.3 and later",
+    ),
 )

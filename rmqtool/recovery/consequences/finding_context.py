@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.recovery.skipped_records import HiddenRecords
+    from rmqtool.recovery.unbuilt_queues import UnbuiltQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class FindingContext:
 
     hidden_records: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery
     does not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other
-    tags. compaction: what is wrong in compaction logs.
+    tags. unbuilt: queues that records list, without `enableMultiDispatch`. compaction: what is wrong in
+    compaction logs.
     """
 
     start: ObservedStart
@@ -28,4 +30,5 @@ class FindingContext:
     gaps: tuple[tuple[str, int, int], ...] = ()
     wrong: tuple[WrongEntries, ...] = ()
     wrong_tags: tuple[WrongEntries, ...] = ()
+    unbuilt: tuple[UnbuiltQueue, ...] = ()
     compaction: tuple[Finding, ...] = ()

@@ -37,6 +37,10 @@ def harm(scene: FindingContext) -> Iterator[Consequence]:
         for found in entries:
             facts = {"topic": found.topic, "queue_id": found.queue_id}
             yield consequence(code, found.path, **facts, count=found.count, start=found.first)
+    for unbuilt in scene.unbuilt:
+        code = "DR-LMQ-UNBUILT" if unbuilt.dispatched else "DR-LMQ-MISSING"
+        facts = {"topic": unbuilt.topic, "queue_id": unbuilt.queue_id}
+        yield consequence(code, unbuilt.path, **facts, count=unbuilt.count, start=unbuilt.first)
     for (topic, queue_id), count in start.extension_cuts.items():
         path = start.extensions[topic, queue_id].directory
         yield consequence("DR-EXTENSION-CUT", path, topic=topic, queue_id=queue_id, count=count)
