@@ -33,6 +33,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "refusal": plan.refusal,
         "unproven_offsets": [one.model_dump(mode="json") for one in plan.unproven_offsets],
         "undecided": [one.model_dump(mode="json") for one in plan.undecided],
+        "not_salvaged": list(plan.not_salvaged),
         "checked": None if plan.checked is None else _checked(plan.checked),
     }
 

@@ -21,7 +21,7 @@ from rmqtool.store.required import require_root
 from rmqtool.store.rocksdb import databases_of_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.repair.config_union import United
     from rmqtool.scan.options import ReadOptions
@@ -49,7 +49,7 @@ def plan_config(store: Store, release: str, parameters: dict[str, Any], reading:
         if one.data is not None:
             edits.append(_put(name, one))
         else:
-            notes.append(f"{name}: nothing of it or its .bak can be used")
+            notes.append(f"{escape_name(name)}: nothing of it or its .bak can be used")
             edits += _useless(store, one)
     asked = not parameters["table"] or "topics.json" in parameters["table"]
     if parameters["topic"] or (asked and _no_topics(store, tables)):
@@ -60,6 +60,11 @@ def plan_config(store: Store, release: str, parameters: dict[str, Any], reading:
     if GROUPS in tables and tables[GROUPS].data is None:
         notes += _groups(store)
     folder = [] if not edits or store.listing.exists("config") else [_folder()]
+    directories = _directories(store, parameters["table"])
+    notes += [
+        f"{path} is a directory, which no broker can replace: move it out of the store"
+        for path in directories
+    ]
     return make_planned(
         COMMAND,
         store,
@@ -67,7 +72,7 @@ def plan_config(store: Store, release: str, parameters: dict[str, Any], reading:
         parameters,
         [*folder, *edits],
         inputs=store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK),
-        summary=PlanSummary(notes=tuple(notes)),
+        summary=PlanSummary(notes=tuple(notes), not_salvaged=tuple(_left(tables, edits, directories))),
     )
 
 
@@ -92,6 +97,20 @@ def _tables(store: Store, release: str, wanted: tuple[str, ...]) -> Iterator[tup
             not wanted or name.rpartition("/")[2] in wanted
         ):
             yield name, united(store, name, traits)
+
+
+def _directories(store: Store, wanted: Sequence[str]) -> list[str]:
+    """Those in the place of a table or its `.bak`, which no change makes room for."""
+    return sorted(
+        escape_name(path) for path, table in store.listing.unsavable() if not wanted or table in wanted
+    )
+
+
+def _left(tables: Mapping[str, United], edits: Iterable[Edit], directories: Iterable[str]) -> list[str]:
+    """Tables that the plan leaves as no broker loads or saves them."""
+    changed = {one.change.path.removesuffix(".bak") for one in edits}
+    unusable = {escape_name(name) for name, one in tables.items() if one.data is None and name not in changed}
+    return sorted(unusable | {path.removesuffix(".bak") for path in directories})
 
 
 def _put(name: str, one: United) -> Edit:

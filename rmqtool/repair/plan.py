@@ -176,9 +176,10 @@ class Plan(_Data):
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
     unproven_offsets: what may have moved in it, although no check finds that. undecided: records of which one
-    or the other was to be moved or given up, as much as speaks for both. checked: None where nobody looked,
-    or nothing would change and a start does no harm. refusal: why a broker of the release does not start
-    here, of a plan that leaves the store as a broker does.
+    or the other was to be moved or given up, as much as speaks for both. not_salvaged: tables in `config/`
+    that stay as they are, though no broker loads or saves them. checked: None where nobody looked, or nothing
+    would change and a start does no harm. refusal: why a broker of the release does not start here, of a plan
+    that leaves the store as a broker does.
     """
 
     schema_: Literal["rmqtool.plan/1"] = Field(default=SCHEMA, alias="schema")
@@ -196,13 +197,15 @@ class Plan(_Data):
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
     undecided: tuple[Undecided, ...] = ()
+    not_salvaged: tuple[str, ...] = ()
     checked: Checked | None = None
 
     @property
     def leaves_harm(self) -> bool:
         """Whether the store is not in order, or not known to be, when all is done."""
         remains = self.checked is not None and self.checked.remains
-        return bool(self.refusal or self.unproven_offsets or self.undecided or remains)
+        unsettled = self.unproven_offsets or self.undecided or self.not_salvaged
+        return bool(self.refusal or unsettled or remains)
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -267,6 +270,7 @@ def make_planned(
         refusal=words.refusal,
         unproven_offsets=words.unproven_offsets,
         undecided=words.undecided,
+        not_salvaged=words.not_salvaged,
     )
     return Planned(plan, ordered, words.uneven, words.skipping)
 
@@ -281,6 +285,7 @@ class PlanSummary:
     refusal: str | None = None
     unproven_offsets: tuple[UnprovenOffsets, ...] = ()
     undecided: tuple[Undecided, ...] = ()
+    not_salvaged: tuple[str, ...] = ()
     uneven: bool = False
     skipping: frozenset[tuple[str, int]] = frozenset()
 

@@ -73,14 +73,16 @@ def test_all_states_of_a_table_and_its_bak(store, tmp_path, name, primary, bak):
     row = rows.get(f"config/{name}")
     out = tmp_path / "out"
     done = rmq("config", "salvage", store, "--table", name, "--output", out, "--apply", "--json")
-    assert done.exit_code == 0, done.stderr
+    after_code, after_rows = checked(out)
+    assert done.exit_code == after_code, done.stderr
+    assert json.loads(done.stdout)["summary"]["not_salvaged"] == [f"config/{name}"] * after_code
     if row is None:  # no file of it at all
         assert (primary, bak) == ("missing", "missing")
     elif primary == "good":
         assert (code, row["loads"], row["entries_lost"]) == (0, "primary", 0)
     elif row["entries_lost"]:
         assert code == 1
-    after = checked(out)[1].get(f"config/{name}")
+    after = after_rows.get(f"config/{name}")
     if name == "topics.json" or {primary, bak} & set(BEST):
         assert after["loads"] in {"primary", "bak"}
         assert after["entries_lost"] == 0
@@ -98,6 +100,27 @@ def test_a_table_that_is_misspelt_is_an_error(store):
     assert done.exit_code == 2
     assert "there is no config/topic.json; there is " in done.stderr
     assert "topics.json" in done.stderr.partition("there is ")[2]
+
+
+@pytest.mark.parametrize("bak", ["another table's", "a directory"])
+def test_a_table_that_stays_as_no_broker_loads_or_saves_it_is_not_done(store, tmp_path, store_unchanged, bak):
+    table = store / "config/subscriptionGroup.json"
+    backup = table.with_name(f"{table.name}.bak")
+    backup.unlink(missing_ok=True)
+    if bak == "a directory":
+        backup.mkdir()
+    else:
+        table.write_bytes(b"{")
+        backup.write_bytes((store / "config/consumerOffset.json").read_bytes())
+    store_unchanged(store)
+    for way in ((), ("--output", tmp_path / "out", "--apply")):
+        done = rmq("config", "salvage", store, *way, "--json")
+        summary = json.loads(done.stdout)["summary"]
+        assert (done.exit_code, summary["not_salvaged"]) == (1, ["config/subscriptionGroup.json"])
+        assert any("config/subscriptionGroup.json" in note for note in summary["notes"])
+    assert (tmp_path / "out/config" / table.name).read_bytes() == table.read_bytes()
+    assert checked(tmp_path / "out")[0] == 1
+    assert rmq("config", "salvage", store, "--table", "topics.json").exit_code == 0
 
 
 def test_what_both_files_have_is_united_and_the_younger_wins(store, tmp_path):

@@ -108,7 +108,7 @@ def change() -> Schema:
 
 _PLAN = (
     "plan_id:str command:str store:str release:str parameters:obj changes:int notes:strs refusal:str|null "
-    "unproven_offsets:objs undecided:objs checked:obj|null"
+    "unproven_offsets:objs undecided:objs not_salvaged:strs checked:obj|null"
 )
 
 
