@@ -77,8 +77,9 @@ def salvage_file(store: Store, path: str, traits: Traits, written_for: Traits | 
         if plain != json.dumps(whole.data):
             data = plain.encode()
             whole = parse_config(data)
-    dropped = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
-    if dropped:
+    wrong = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
+    dropped = tuple(one for one in wrong if not one.unquoted)
+    if wrong:
         data = json.dumps(without(whole.data, dropped)).encode()
     entries = _entries(data)
     if not entries or config_view(table, data, traits) is not View.LOADS:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.store.config_types import OUT_OF_RANGE, Repeated, misfits, misnamed, with_its_names
+from rmqtool.store.config_types import OUT_OF_RANGE, BareName, Repeated, misfits, misnamed, with_its_names
 from rmqtool.store.fastjson import LEVELS, SPECIAL, TRIMMED, only_blank, parse
 from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _DEEP = f"is nested more than {LEVELS} levels deep"
 _JSON_NAMES = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
 _BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?(?:0|[1-9]\d*))(?=\s*:)', re.DOTALL)
+_BARE = "\ud800"
+"""begins names that had no quotes, until these are made; no UTF-8 has it"""
+_BARE_ESCAPED = re.compile(r"\\ud800", re.IGNORECASE)
 
 
 class ParseState(StrEnum):
@@ -90,13 +93,14 @@ class _Values:
     """What becomes of objects and numbers while they are read; it remembers what is remarkable.
 
     The last of equal keys counts, as with fastjson. What no double (1e999) or no long holds is null, unless a
-    reader of types wants it: he gets a mark in its place, and what stood under a key earlier.
+    reader of types wants it: he gets a mark in its place, what stood under a key earlier, and which names
+    have no quotes. mark: begins these.
     """
 
-    def __init__(self, *, for_types: bool) -> None:
+    def __init__(self, *, for_types: bool, mark: str = "") -> None:
         self.keys: list[str] = []
         self._numbers: list[str] = []
-        self._for_types = for_types
+        self._for_types, self._mark = for_types, mark
 
     @property
     def remarks(self) -> list[str]:
@@ -105,6 +109,8 @@ class _Values:
 
     def made(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """An object of its names and values."""
+        if self._mark:
+            pairs = [(self.name(key[1:]) if key.startswith(self._mark) else key, held) for key, held in pairs]
         result = dict(pairs)
         if not SPECIAL.isdisjoint(result):
             raise ValueError(f"{' and '.join(sorted(SPECIAL & result.keys()))} is not a name")
@@ -114,9 +120,13 @@ class _Values:
         earlier = tuple(pair for at, pair in enumerate(pairs) if last[pair[0]] != at)
         self.keys += [key for key, _ in earlier]
         if self._for_types:
-            result = Repeated(result)
+            result = Repeated(pair for at, pair in enumerate(pairs) if last[pair[0]] == at)
             result.earlier = earlier
         return result
+
+    def name(self, text: str) -> str:
+        """A whole number without quotes as a name."""
+        return BareName(text) if self._for_types else text
 
     def real(self, text: str) -> Any:
         """One with a point or an exponent; NaN."""
@@ -148,8 +158,8 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _quote_bare_keys(text: str) -> tuple[str, bool]:
-    """`text` with integer keys in quotes, and whether there were any; strings are left alone."""
+def _quote_bare_keys(text: str, mark: str = "") -> tuple[str, bool]:
+    """`text` with integer keys in quotes, behind `mark`, and whether it had any; strings are left alone."""
     found = False
 
     def quote(match: re.Match[str]) -> str:
@@ -157,7 +167,7 @@ def _quote_bare_keys(text: str) -> tuple[str, bool]:
         if match.group(1) is not None:
             return match.group(1)
         found = True
-        return f'{match.group(2)}"{match.group(3)}"'
+        return f'{match.group(2)}"{mark}{match.group(3)}"'
 
     return _BARE_KEY.sub(quote, text), found
 
@@ -191,8 +201,16 @@ def _parse(raw: bytes, *, for_types: bool = False) -> ParsedConfig:
     text = text.strip(TRIMMED)
     if not text:
         return ParsedConfig(None, ParseState.EMPTY, "; ".join([f"holds {len(raw)} blank bytes", *remarks]))
-    quoted, bare = _quote_bare_keys(text)
-    values = _Values(for_types=for_types)
+    return _read(text, remarks, for_types=for_types)
+
+
+def _read(text: str, remarks: list[str], *, for_types: bool) -> ParsedConfig:
+    """What `_parse` does with a text that is not blank."""
+    if for_types and _BARE_ESCAPED.search(text):
+        return _parse_leniently(text, remarks, ValueError("half a character"), for_types=True)
+    mark = _BARE if for_types else ""
+    quoted, bare = _quote_bare_keys(text, mark)
+    values = _Values(for_types=for_types, mark=mark)
     decoder = json.JSONDecoder(
         object_pairs_hook=values.made,
         parse_float=values.real,
@@ -209,7 +227,7 @@ def _parse(raw: bytes, *, for_types: bool = False) -> ParsedConfig:
         more = ValueError("more follows behind the value")
         return _parse_leniently(text, remarks, more, for_types=for_types)
     if rest:
-        remarks.append(f"{len(rest.encode())} bytes follow behind the end of the object")
+        remarks.append(f"{len(rest.encode('utf-8', 'replace'))} bytes follow behind the end of the object")
     remarks += values.remarks
     if not isinstance(data, dict):
         what = _JSON_NAMES.get(type(data), "a number")
@@ -236,8 +254,8 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception, *, for_ty
 
 def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> Iterator[Misfit]:
     """The values that keep a release from loading `table`, named as in `config/`; `parsed` is of `raw`."""
-    # numbers out of range are null in what was parsed, earlier values are not in it: both are remarked on
-    data = _parse(raw, for_types=True).data if parsed.state is ParseState.LENIENT else parsed.data
+    # `parsed` has null for numbers out of range, no earlier values, and no names that are known as bare
+    data = parsed.data if parsed.state is ParseState.STRICT else _parse(raw, for_types=True).data
     return misfits(table, data, before_5=before_5)
 
 

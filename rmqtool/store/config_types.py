@@ -37,6 +37,8 @@ class _Scalar(Enum):
     """of an enumeration; an unknown one is null"""
     LIST = -1
     ANY = -2
+    STRING = -3
+    """anything becomes one; null stays null"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class _Object:
         """Whether some release reads a field of this name."""
         return name in self.fields or name in self.later
 
+    def named(self, name: str) -> str:
+        """The field that a name is taken for, whatever its case (`JavaBeanDeserializer#smartMatch`)."""
+        if self.knows(name):
+            return name
+        folded = _folded(name)
+        return next((one for one in (*self.fields, *self.later) if _folded(one) == folded), name)
+
 
 _Shape = _Scalar | _Map | _Object
 
@@ -81,6 +90,12 @@ class _OutOfRange:
 
 
 OUT_OF_RANGE = _OutOfRange()
+
+
+class BareName(str):
+    """A whole number without quotes as a name: where a string is due, `JSONLexer#scanSymbol` throws."""
+
+    __slots__ = ()
 
 
 class Repeated(dict[str, Any]):
@@ -107,6 +122,13 @@ _SWITCHES = (
     "consumeBroadcastEnable",
     "notifyConsumerIdsChangedEnable",
 )
+_RETRIES = _Object(
+    {
+        "type": _Scalar.NAME,
+        "exponentialRetryPolicy": _Object(dict.fromkeys(("initial", "max", "multiplier"), _Scalar.LONG)),
+        "customizedRetryPolicy": _Object({}),
+    }
+)
 _GROUP = _Object(
     {
         **dict.fromkeys(_SWITCHES, _Scalar.BOOLEAN),
@@ -116,10 +138,17 @@ _GROUP = _Object(
     {
         **dict.fromkeys(("groupSysFlag", "consumeTimeoutMinute"), _Scalar.INT),
         "consumeMessageOrderly": _Scalar.BOOLEAN,
+        "attributes": _Map(_Scalar.STRING),
+        "groupRetryPolicy": _RETRIES,
     },
 )
 _OF_OFFSETS: dict[str, _Shape] = {"dataVersion": _VERSION, "groupTopicMap": _Map(_Scalar.LIST)}
-_FILTER = _Object(dict.fromkeys(("bornTime", "deadTime", "clientVersion"), _Scalar.LONG))
+_FILTER = _Object(
+    {
+        **dict.fromkeys(("bornTime", "deadTime", "clientVersion"), _Scalar.LONG),
+        **dict.fromkeys(("bloomFilterData", "compiledExpression"), _Object({})),
+    }
+)
 _FILTERS = _Object({"groupFilterData": _Map(_FILTER)})
 _ORDER = _Object(
     {
@@ -184,10 +213,14 @@ _TABLES: dict[str, _Object] = {
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A value that a broker cannot take. keys: the way to it from the top, empty for the table itself."""
+    """A value that a broker cannot take. keys: the way to it from the top, empty for the table itself.
+
+    unquoted: it is its name that has to be a string, what is under it may be right.
+    """
 
     keys: tuple[str, ...]
     why: str
+    unquoted: bool = False
 
     def __str__(self) -> str:
         return f"{'.'.join(self.keys)[:200] or 'it'} {self.why}"
@@ -204,18 +237,13 @@ def misfits(name: str, data: Any, *, before_5: bool) -> Iterator[Misfit]:
 
 
 def with_its_names(name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """The table with the names of its fields as its class has them, whatever case they are written in.
-
-    `JavaBeanDeserializer#smartMatch` looks past case, `_` and `-`.
-    """
+    """The table with the names of its fields as its class has them, whatever case they are written in."""
     table = _TABLES.get(name)
-    if table is None:
-        return data
-    known = {_folded(one): one for one in (*table.fields, *table.later)}
-    return {key if table.knows(key) else known.get(_folded(key), key): value for key, value in data.items()}
+    return data if table is None else {table.named(key): value for key, value in data.items()}
 
 
 def _folded(name: str) -> str:
+    """Without what `JavaBeanDeserializer#smartMatch` looks past."""
     return name.lower().replace("_", "").replace("-", "")
 
 
@@ -312,15 +340,18 @@ def _misfits(
     if isinstance(shape, _Object) and shape.always not in (None, *value) and not before_5:
         yield Misfit(keys, f"lacks {shape.always}, without which brokers cannot read it")
     for key, held in (*getattr(value, "earlier", ()), *value.items()):
+        if isinstance(key, BareName) and not (isinstance(shape, _Map) and shape.numbered):
+            yield Misfit((*keys, key), "should have its name in quotes", unquoted=True)
         if isinstance(shape, _Map):
             inner: _Shape | None = shape.values
             if shape.numbered and java_parse_int(key, shape.numbered) is None:
                 yield Misfit((*keys, key), "should have a number for a name")
                 continue
         else:
-            inner = shape.fields.get(key) or (None if before_5 else shape.later.get(key))
+            field_name = shape.named(key)
+            inner = shape.fields.get(field_name) or (None if before_5 else shape.later.get(field_name))
             needed = shape.needed if before_5 else shape.needed | shape.needed_later
-            if key in needed and held in (None, "", [], "null", "NULL"):
+            if field_name in needed and held in (None, "", [], "null", "NULL"):
                 yield Misfit((*keys, key), _why(held))
                 continue
         if inner is not None:
@@ -329,6 +360,8 @@ def _misfits(
 
 def _fits(shape: _Scalar, value: Any, *, in_map: bool, before_5: bool) -> bool:
     """`TypeUtils#castToInt`, `#castToBoolean`, `LongCodec`, `EnumDeserializer`."""
+    if shape is _Scalar.STRING:
+        return True
     if shape in {_Scalar.ANY, _Scalar.LIST}:
         return value is not None if shape is _Scalar.ANY else isinstance(value, list | NoneType)
     if value is None or (isinstance(value, str) and value in _NULL):

@@ -33,6 +33,9 @@ class Values(Protocol):
     def made(self, pairs: list[tuple[str, Any]]) -> Any:
         """Of an object, by its names and values."""
 
+    def name(self, text: str) -> str:
+        """Of a whole number without quotes as a name."""
+
     def real(self, text: str) -> Any:
         """Of a number with a point or an exponent, or of NaN."""
 
@@ -125,7 +128,7 @@ class _Reader:
         if self.skip() in ('"', "'"):
             return self._string()
         if _WHOLE.match(self._text, self.at):
-            return str(int(self._taken(_WHOLE)))
+            return self._values.name(str(int(self._taken(_WHOLE))))
         word = self._taken(_NAME)
         if not word or word in _WORDS:
             raise self._wrong("name")

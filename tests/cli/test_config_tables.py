@@ -102,6 +102,21 @@ def test_a_table_that_is_misspelt_is_an_error(store):
     assert "topics.json" in done.stderr.partition("there is ")[2]
 
 
+def test_an_entry_whose_name_has_no_quotes_is_salvaged_with_them(store, tmp_path):
+    """No broker loads the table; the entry itself is whole."""
+    for path in (store / TOPICS, store / f"{TOPICS}.bak"):
+        path.write_text(
+            '{"dataVersion":{"counter":1},"topicConfigTable":{7:{"perm":6,"topicName":"7"},"A":{"perm":4}}}'
+        )
+    code, rows = checked(store)
+    assert (code, rows[TOPICS]["primary"], rows[TOPICS]["loads"]) == (1, "unparsable", "refuses")
+    done = rmq("config", "salvage", store, "--table", "topics.json", "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    made = data(tmp_path / "out", TOPICS)["topicConfigTable"]
+    assert made == {"7": {"perm": 6, "topicName": "7"}, "A": {"perm": 4}}
+    assert checked(tmp_path / "out")[1][TOPICS]["loads"] == "primary"
+
+
 @pytest.mark.parametrize("bak", ["another table's", "a directory"])
 def test_a_table_that_stays_as_no_broker_loads_or_saves_it_is_not_done(store, tmp_path, store_unchanged, bak):
     table = store / "config/subscriptionGroup.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,12 @@ def flipped(random: Random, raw: bytes) -> bytes:
     return bytes(data)
 
 
+def unquoted(random: Random, raw: bytes) -> bytes:
+    """With a whole number without quotes in the place of a name."""
+    found = random.choice(list(re.finditer(rb'"[^"]*"(?=:)', raw)))
+    return raw[: found.start()] + random.choice([b"7", b"-1", b"03", b"99999999999"]) + raw[found.end() :]
+
+
 def spliced(random: Random, raw: bytes) -> bytes:
     """With a piece cut out, written twice or put in, as where a file was written over another one."""
     at, end = sorted(random.randrange(len(raw) + 1) for _ in range(2))
@@ -74,7 +81,9 @@ def test_no_table_that_a_decoder_gives_up_is_sound(
     for seed in range(count):
         random = Random(seed)
         name = random.choice(sorted(tables))
-        cases.append((name, random.choice([flipped, flipped, spliced])(random, tables[name].encode())))
+        cases.append(
+            (name, random.choice([flipped, flipped, spliced, unquoted])(random, tables[name].encode()))
+        )
     java = JavaProcess(broker, tmp_path, artifact="broker")
     try:
         held = java.call("decode", tables=[(name, raw.hex()) for name, raw in cases])

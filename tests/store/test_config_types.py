@@ -145,7 +145,109 @@ def test_entries_under_a_name_that_nobody_reads() -> None:
         )
 
 
+UNQUOTED = [
+    ("topics.json", '{%s:1,"topicConfigTable":{},"dataVersion":{}}', True, True),
+    ("topics.json", '{"topicConfigTable":{%s:{"perm":6}},"dataVersion":{}}', True, True),
+    ("topics.json", '{"topicConfigTable":{"T":{%s:{"perm":6}}},"dataVersion":{}}', True, True),
+    ("topics.json", '{"topicConfigTable":{"T":{"attributes":{%s:"b"}}},"dataVersion":{}}', False, True),
+    ("topics.json", '{"topicConfigTable":{},"dataVersion":{%s:5}}', True, True),
+    ("topics.json", '{"x":{%s:[{%s:5}]},"topicConfigTable":{},"dataVersion":{}}', False, False),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{%s:{}},"dataVersion":{}}', True, True),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{},"forbiddenTable":{"g":{%s:1}},"dataVersion":{}}',
+        False,
+        True,
+    ),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"g":{"attributes":{%s:"1"}}},"dataVersion":{}}',
+        False,
+        True,
+    ),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"g":{"groupRetryPolicy":{%s:"1"}}},"dataVersion":{}}',
+        False,
+        True,
+    ),
+    ("consumerOffset.json", '{"offsetTable":{%s:{0:12}}}', True, True),
+    ("consumerOffset.json", '{"offsetTable":{"T@g":{%s:12}}}', False, False),
+    ("consumerOffset.json", '{"offsetTable":{"T@g":{%s:12,0:1}},"groupTopicMap":{%s:["T"]}}', False, True),
+    ("consumerFilter.json", '{"filterDataByTopic":{%s:{"groupFilterData":{}}}}', True, True),
+    ("consumerFilter.json", '{"filterDataByTopic":{"T":{"groupFilterData":{%s:{}}}}}', True, True),
+    (
+        "consumerFilter.json",
+        '{"filterDataByTopic":{"T":{"groupFilterData":{"g":{"bloomFilterData":{%s:1}}}}}}',
+        True,
+        True,
+    ),
+    ("delayOffset.json", '{"offsetTable":{%s:5}}', False, False),
+    ("lmqConsumerOffset.json", '{"lmqOffsetTable":{%s:5},"offsetTable":{}}', True, True),
+    ("consumerOrderInfo.json", '{"table":{%s:{0:{"l":5}}}}', True, True),
+    ("consumerOrderInfo.json", '{"table":{"T@g":{%s:{"l":5,"ot":{%s:2}}}}}', False, False),
+    ("topicQueueMapping.json", '{"topicQueueMappingInfoMap":{%s:{}},"dataVersion":{}}', True, True),
+    (
+        "topicQueueMapping.json",
+        '{"topicQueueMappingInfoMap":{"T":{"currIdMap":{%s:0},"hostedQueues":{%s:[]}}},"dataVersion":{}}',
+        False,
+        False,
+    ),
+]
+"""a name in a table; whether releases before 5.0, and later ones, refuse a number without quotes there"""
+AROUND = ["%s", "%s//", "%s\0"]
+"""read as JSON, and as far as only fastjson goes"""
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("number", ["7", "-7", "03", "\\ud8007"])
+@pytest.mark.parametrize(("name", "form", "before_5", "later"), UNQUOTED)
+def test_a_name_without_quotes(
+    name: str, form: str, before_5: bool, later: bool, number: str, around: str
+) -> None:
+    for quoted in (False, True):
+        if number.startswith("\\"):  # that begins names within `config_json`
+            text = form.replace("{", '{"\\ud8007":1,', 1).replace("%s", '"7"' if quoted else "7")
+        else:
+            text = form.replace("%s", f'"{number}"' if quoted else number)
+        raw = (around % text).encode()
+        refused = [not parse_table(raw, name, before_5=one).state.has_data for one in (True, False)]
+        assert refused == ([False, False] if quoted else [before_5, later])
+
+
+def test_a_name_that_is_given_with_quotes_and_without() -> None:
+    for names in (('"7"', "7"), ("7", '"7"')):
+        first, second = names
+        text = f'{{"topicConfigTable":{{{first}:{{}},{second}:{{}}}},"dataVersion":{{}}}}'
+        parsed = parse_table(text.encode(), "topics.json")
+        assert parsed == (None, ParseState.UNPARSABLE, "topicConfigTable.7 should have its name in quotes")
+
+
+def test_types_of_fields_that_are_written_in_another_way() -> None:
+    for text in ('{"offsettable":{"T@G":5}}', '{"topicConfigTable":{"T":{"p_erm":[]}},"dataVersion":{}}'):
+        name = "topics.json" if "topic" in text else "consumerOffset.json"
+        assert not parse_table(text.encode(), name).state.has_data
+
+
 FURTHER = [
+    (
+        "consumerFilter.json",
+        '{"filterDataByTopic":{"T":{"groupFilterData":{"G":{"compiledExpression":5}}}}}',
+        False,
+        False,
+    ),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"G":{"attributes":[]}},"dataVersion":{}}',
+        True,
+        False,
+    ),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"G":{"attributes":{"a":null}}},"dataVersion":{}}',
+        True,
+        True,
+    ),
     ("topics.json", '{"topicConfigTable":{},"dataVersion":{"counter":null}}', False, False),
     ("subscriptionGroup.json", '{"subscriptionGroupTable":{},"dataVersion":{"counter":""}}', True, False),
     ("consumerOffset.json", '{"offsetTable":{},"dataVersion":{"counter":null}}', True, True),
@@ -171,3 +273,11 @@ FURTHER = [
 @pytest.mark.parametrize(("name", "text", "before_5", "later"), FURTHER)
 def test_types_of_what_is_deeper(name: str, text: str, before_5: bool, later: bool) -> None:
     test_what_only_some_read(name, text, before_5, later)
+
+
+def test_text_behind_a_table_with_names_without_quotes() -> None:
+    parsed = parse_table(
+        b'{"offsetTable":{"T@G":{0:1}}}{"offsetTable":{"T@G":{0:1,1:2}}}', "delayOffset.json"
+    )
+    assert parsed.state is ParseState.UNPARSABLE
+    assert not parse_table(b'{"offsetTable":{0:1}},{7:1}', "consumerOffset.json").state.has_data
