@@ -50,6 +50,11 @@ class PatchIndex:
             ends = [max(ends[at : at + 2]) for at in range(0, len(ends), 2)]
             self._reach.append(ends)
 
+    def covers(self, start: int, end: int) -> bool:
+        """Whether every byte of a range lies in some patch."""
+        number = bisect_right(self.starts, start) - 1
+        return number >= 0 and end <= self.extents[number][1]
+
     def over(self, start: int, end: int) -> Iterator[Patch]:
         """The patches that touch a range, in the order of making."""
         last = bisect_left(self._positions, end)

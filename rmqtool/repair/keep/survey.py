@@ -20,7 +20,7 @@ from rmqtool.broker.refused_rows import without_number
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.keep.blanks import drop_behind_blanks
 from rmqtool.repair.keep.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined, text_of
-from rmqtool.repair.keep.overlay import OverlaySource
+from rmqtool.repair.keep.overlay import OverlaySource, PatchIndex
 from rmqtool.repair.keep.torn import with_whole_properties
 from rmqtool.repair.tombstone_forms import is_service
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
@@ -157,8 +157,9 @@ class Surveyor:
             self._hole(reached, placed.size, end.reason)
         if self._survey.doubts and self._survey.doubts[-1].placed is placed:
             self._part(placed.end)
+        given = PatchIndex(placed.given)
         for bad in end.unreadable:
-            if not any(one.position <= bad.start and bad.end <= one.end for one in placed.given):
+            if not given.covers(bad.start, bad.end):
                 self._hole(bad.start, min(bad.end, placed.size), "unreadable")
         if self.advance is not None:
             self.advance(placed.size)
