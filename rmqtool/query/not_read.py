@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.scan.events import Doubtful, Gap, Tail, TailContent, Unreadable
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
-from rmqtool.store.doubts import why_doubtful
+from rmqtool.store.doubts import doubtful
 
 if TYPE_CHECKING:
     from rmqtool.store.segments import Segment
@@ -24,7 +24,7 @@ def not_read(segment: Segment, event: object) -> list[Row]:
     if isinstance(event, Doubtful):
         start = segment.base + event.position
         rows = rest_of_log([segment], start, Incomplete.DAMAGE, end=start + event.length)
-        return [row | {"error": why_doubtful(event.records, event.cause)} for row in rows]
+        return [row | doubtful(event.records, event.cause) for row in rows]
     if not isinstance(event, Gap | Tail):
         return []
     if isinstance(event, Tail) and event.content is not TailContent.GARBAGE:

@@ -18,7 +18,7 @@ from rmqtool.scan.fields import TORN, Check, CrcState, Field
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
 from rmqtool.store.coverage import Incomplete
-from rmqtool.store.doubts import Doubt, why_doubtful
+from rmqtool.store.doubts import Doubt, doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,8 +66,8 @@ class Damaged:
     def row(self) -> dict[str, Any]:
         """As a row of `not_covered`."""
         place = {name: value for name, value in asdict(self).items() if name != "torn"}
-        why = why_doubtful(1, Doubt.TORN if self.torn else Doubt.BODY)
-        return {**place, "reason": Incomplete.DAMAGE, "error": why}
+        cause = Doubt.TORN if self.torn else Doubt.BODY
+        return {**place, "reason": Incomplete.DAMAGE, **doubtful(1, cause)}
 
 
 def damage_of(row: Any) -> bool | None:

@@ -3,7 +3,8 @@
 A row is a range in the order in which files are read. `path` is where it begins; `position` and `length` its
 bytes (left out for a directory that could not be listed), in the commit log `physical_offset` too. A range
 that goes on through further files counts them in `files` and names the last of them in `last_path`; `length`
-is the sum. `reason` is one of `Incomplete`; `error` has the system's words.
+is the sum. `reason` is one of `Incomplete`; `error` has the system's words. Records that are listed though
+something is wrong with them have `records`, how many they are, and a `cause` (`doubts.Doubt`).
 """
 
 from __future__ import annotations

@@ -22,8 +22,12 @@ class Doubt(StrEnum):
     """`scan.fields.TORN`"""
 
 
-def why_doubtful(records: int, cause: Doubt) -> str:
-    """What is wrong with records that are listed though."""
+def doubtful(records: int, cause: Doubt) -> Row:
+    """What the row of records in doubt has beside their place: how many they are, and what is wrong."""
+    return {"records": records, "cause": cause.value, "error": _why(records, cause)}
+
+
+def _why(records: int, cause: Doubt) -> str:
     many = f"{records} record{'s' * (records > 1)}"
     if cause is Doubt.TORN:
         return f"{many} torn: a zero byte in topic or properties, or a topic that is not UTF-8"
@@ -33,39 +37,41 @@ def why_doubtful(records: int, cause: Doubt) -> str:
     return "1 body fails its CRC" if records == 1 else f"{records} bodies fail their CRC"
 
 
-def joined(rows: Iterable[Row]) -> list[Row]:
-    """Of one file and cause one row, from the first of its records to behind the last.
+class DoubtJoiner:
+    """Takes rows in order; of one file and cause it keeps one row, from its first record to behind its last.
 
-    Readers make one for each run, and where runs end depends on how the log was cut.
+    Readers make one for each run, and where runs end depends on how the log was cut. rows: those kept.
     """
-    found: list[Row] = []
-    places: dict[tuple[str | None, str, Doubt], int] = {}
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+        self._places: dict[tuple[str | None, str, str], int] = {}
+
+    def add(self, row: Row, *, most: int | None = None) -> bool:
+        """Whether the row is kept, or part of one that is; with `most` rows no more are kept."""
+        key = (row.get("store"), row["path"], row["cause"]) if "cause" in row else None
+        if key is not None and key in self._places:
+            at = self._places[key]
+            self.rows[at] = _both(self.rows[at], row)
+            return True
+        if most is not None and len(self.rows) >= most:
+            return False
+        if key is not None:
+            self._places[key] = len(self.rows)
+        self.rows.append(row)
+        return True
+
+
+def joined(rows: Iterable[Row]) -> list[Row]:
+    """The rows, of one file and cause one; see `DoubtJoiner`."""
+    joiner = DoubtJoiner([])
     for row in rows:
-        doubt = _doubt_of(row)
-        if doubt is None:
-            found.append(row)
-            continue
-        records, cause = doubt
-        key = row.get("store"), row["path"], cause
-        if key not in places:
-            places[key] = len(found)
-            found.append(row)
-            continue
-        before = found[places[key]]
-        more = records + int(before["error"].split()[0])
-        found[places[key]] = _around(before, row) | {"error": why_doubtful(more, cause)}
-    return found
+        joiner.add(row)
+    return joiner.rows
 
 
-def _doubt_of(row: Row) -> tuple[int, Doubt] | None:
-    text = row.get("error", "")
-    number = text.partition(" ")[0]
-    if "position" not in row or "length" not in row or not number.isdecimal():
-        return None
-    return next(((int(number), one) for one in Doubt if why_doubtful(int(number), one) == text), None)
-
-
-def _around(row: Row, other: Row) -> Row:
+def _both(row: Row, other: Row) -> Row:
     first = min(row, other, key=lambda one: int(one["position"]))
     end = max(one["position"] + one["length"] for one in (row, other))
-    return first | {"length": end - first["position"]}
+    records = row["records"] + other["records"]
+    return first | {"length": end - first["position"]} | doubtful(records, Doubt(row["cause"]))

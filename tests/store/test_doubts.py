@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from rmqtool.store.coverage import coverage
-from rmqtool.store.doubts import Doubt, why_doubtful
+from rmqtool.store.doubts import Doubt, doubtful
 
 GAP = {"path": "a", "position": 70, "physical_offset": 70, "length": 5, "reason": "damage"}
 
 
 def row(position: int, length: int, records: int, cause: Doubt, path: str = "a") -> dict[str, Any]:
     place = {"path": path, "position": position, "physical_offset": position, "length": length}
-    return place | {"reason": "damage", "error": why_doubtful(records, cause)}
+    return place | {"reason": "damage", **doubtful(records, cause)}
 
 
 @pytest.mark.parametrize("cause", list(Doubt))
@@ -33,5 +33,7 @@ def test_of_several_stores() -> None:
 
 
 def test_whatever_words_the_system_has_stay() -> None:
-    rows: list[dict[str, Any]] = [GAP | {"error": text} for text in ("3", "2 records torn", "", "٣ records")]
+    rows: list[dict[str, Any]] = [
+        GAP | {"error": text} for text in ("3", "2 records torn", "", "٣ records", "2 bodies fail their CRC")
+    ]
     assert coverage(rows)["not_covered"] == rows

@@ -23,7 +23,7 @@ from rmqtool.scan.fields import TORN, Field
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
-from rmqtool.store.doubts import Doubt, why_doubtful
+from rmqtool.store.doubts import Doubt, doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -230,8 +230,8 @@ class ExportRun:
             first, last = found.slice(0, 1).to_pylist()[0], found.slice(found.num_rows - 1).to_pylist()[0]
             place = {name: first[name] for name in ("path", "position", "physical_offset")}
             length = last["physical_offset"] + last["store_size"] - first["physical_offset"]
-            why = why_doubtful(found.num_rows, cause)
-            self._done.lacks(place | {"length": length, "reason": Incomplete.DAMAGE.value, "error": why})
+            row = place | {"length": length, "reason": Incomplete.DAMAGE.value}
+            self._done.lacks(row | doubtful(found.num_rows, cause))
 
     def _beside(self, row: Row) -> None:
         """What is not a record: damage inside the scope is not covered."""

@@ -10,6 +10,7 @@ from rmqtool.output.schemas.words import Schema, array, one_of, record, when, wi
 from rmqtool.repair.plan import Action
 from rmqtool.scan.table import COLUMNS
 from rmqtool.store.coverage import Incomplete
+from rmqtool.store.doubts import Doubt
 
 _CHOICES = {
     "magic": ["V1", "V2"],
@@ -36,7 +37,8 @@ _BODIES = (
 
 LEFT_OUT = record(
     f"path:str reason?={one_of(Incomplete)} error?:str position?:int physical_offset?:int length?:int|null "
-    "files?:int last_path?:str store?:str"
+    "files?:int last_path?:str store?:str "
+    f"records?:int cause?={one_of(Doubt)}"
 )
 """a row of `not_covered`"""
 
