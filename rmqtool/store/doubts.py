@@ -45,11 +45,11 @@ class DoubtJoiner:
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
-        self._places: dict[tuple[str | None, str, str], int] = {}
+        self._places = {_key(row): at for at, row in enumerate(rows) if "cause" in row}
 
     def add(self, row: Row, *, most: int | None = None) -> bool:
         """Whether the row is kept, or part of one that is; with `most` rows no more are kept."""
-        key = (row.get("store"), row["path"], row["cause"]) if "cause" in row else None
+        key = _key(row) if "cause" in row else None
         if key is not None and key in self._places:
             at = self._places[key]
             self.rows[at] = _both(self.rows[at], row)
@@ -68,6 +68,10 @@ def joined(rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         joiner.add(row)
     return joiner.rows
+
+
+def _key(row: Row) -> tuple[str | None, str, str]:
+    return row.get("store"), row["path"], row["cause"]
 
 
 def _both(row: Row, other: Row) -> Row:

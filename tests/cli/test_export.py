@@ -6,11 +6,13 @@ import csv
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from fixtures.builder import FIRST_TIME, HandmadeLog
+from fixtures.many import Many
 from tests.cli.dumping import assert_one_line, keys_of, plain_body, raw_record, records
 from tests.helpers import Result, rmq
 from tests.scan.replay_reader import ReplayReader
@@ -221,6 +223,21 @@ def test_a_damaged_body_is_exported_and_reported(store: Path, log: HandmadeLog, 
     reported = json.loads(result.stdout)
     assert (result.exit_code, reported["messages"], reported["bad_crc"]) == (3, 60, 1)
     assert [row["crc"] for row in table(tmp_path / "x.parquet")].count("bad") == 1
+
+
+def test_damaged_bodies_are_a_row_of_each_file(tmp_path: Path) -> None:
+    """However many they are: none is beyond what a summary lists."""
+    many = Many(1, 1, 4000, queue_file=40_000)
+    root = many.write(tmp_path / "store")
+    many.spoil(root, np.arange(1, 4000, 2))
+    result = rmq("export", root, "--to", tmp_path / "x.raw", "--json")
+    reported = json.loads(result.stdout)
+    assert (result.exit_code, reported["messages"], reported["bad_crc"]) == (3, 4000, 2000)
+    (row,) = reported["not_covered"]
+    assert (row["records"], row["cause"], row["error"]) == (2000, "body", "2000 bodies fail their CRC")
+    size = many.record_size
+    assert (row["position"], row["length"]) == (size, 3999 * size)
+    assert "not_covered_left_out" not in reported
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -23,7 +23,7 @@ from rmqtool.scan.fields import TORN, Field
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
-from rmqtool.store.doubts import Doubt, doubtful
+from rmqtool.store.doubts import Doubt, DoubtJoiner, doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,6 @@ MOMENTS = ("store_from", "store_to", "born_from", "born_to")
 _NEEDED = ("path", "position", "physical_offset", "stored_physical_offset", "store_size", "crc")
 _LISTED = 1000
 """ranges of damage that the summary lists one by one"""
-_BAD_BODY = "the body fails its CRC; exported as it is"
 
 
 class Writer(Protocol):
@@ -88,13 +87,6 @@ class _Done:
     left_out: int = 0
     not_covered: list[Row] = field(default_factory=list)
 
-    def lacks(self, row: Row) -> None:
-        """One range of damage more."""
-        if len(self.not_covered) < _LISTED:
-            self.not_covered.append(row)
-        else:
-            self.left_out += 1
-
 
 class ExportRun:
     """One export. missing: what could not even be listed, as rows of `not_covered`.
@@ -121,6 +113,7 @@ class ExportRun:
         self._options: Row = {}
         self._missing: list[Row] = []
         self._done = _Done()
+        self._joiner = DoubtJoiner(self._done.not_covered)
         self._whole = not (self._segments.twins() or self._segments.overlaps())
         self.resumed_from: int | None = None
         self.published = False
@@ -158,6 +151,7 @@ class ExportRun:
                 f"{position['anchor']['physical_offset']}"
             )
         self._done = _Done(**position["done"])
+        self._joiner = DoubtJoiner(self._done.not_covered)
         self._wanted = replace(self._wanted, **state["moments"])
         self.resumed_from = self._done.offset
 
@@ -202,36 +196,31 @@ class ExportRun:
                 done.first_offset = offsets[0].as_py()
             done.end_offset = offsets[-1].as_py() + int(sizes[-1])
             done.offset = done.end_offset
-            self._bad_bodies(batch)
             self._doubtful(batch)
         for row in others:
             self._beside(row)
 
-    def _bad_bodies(self, batch: pa.RecordBatch) -> None:
-        import pyarrow.compute as pc
-
-        bad = batch.select(_NEEDED).filter(pc.fill_null(pc.equal(batch["crc"], "bad"), False))
-        self._done.bad_crc += bad.num_rows
-        for row in bad.to_pylist():
-            place = {name: row[name] for name in ("path", "position", "physical_offset")}
-            reason = {"length": row["store_size"], "reason": Incomplete.DAMAGE.value, "error": _BAD_BODY}
-            self._done.lacks(place | reason)
+    def _lacks(self, row: Row) -> None:
+        """One range of damage more."""
+        self._done.left_out += not self._joiner.add(row, most=_LISTED)
 
     def _doubtful(self, batch: pa.RecordBatch) -> None:
-        """Records that lie where others were, and torn ones: a range of the log for each."""
+        """Records with a bad body, where others were, and torn ones: a range of the log for each cause."""
         import pyarrow.compute as pc
 
         other = pc.not_equal(batch["stored_physical_offset"], batch["physical_offset"])
         torn = pc.not_equal(pc.bit_wise_and(batch["issues"], int(TORN)), 0)
-        for mask, cause in ((other, Doubt.MISPLACED), (torn, Doubt.TORN)):
+        bad = pc.equal(batch["crc"], "bad")
+        for mask, cause in ((bad, Doubt.BODY), (other, Doubt.MISPLACED), (torn, Doubt.TORN)):
             found = batch.select(_NEEDED).filter(pc.fill_null(mask, False))
             if not found.num_rows:
                 continue
+            self._done.bad_crc += found.num_rows * (cause is Doubt.BODY)
             first, last = found.slice(0, 1).to_pylist()[0], found.slice(found.num_rows - 1).to_pylist()[0]
             place = {name: first[name] for name in ("path", "position", "physical_offset")}
             length = last["physical_offset"] + last["store_size"] - first["physical_offset"]
             row = place | {"length": length, "reason": Incomplete.DAMAGE.value}
-            self._done.lacks(row | doubtful(found.num_rows, cause))
+            self._lacks(row | doubtful(found.num_rows, cause))
 
     def _beside(self, row: Row) -> None:
         """What is not a record: damage inside the scope is not covered."""
@@ -248,9 +237,9 @@ class ExportRun:
         self._done.gaps += 1
         place = {name: row[name] for name in ("path", "position", "physical_offset", "length")}
         if row["reason"] == "unreadable":
-            self._done.lacks(place | {"reason": Incomplete.UNREADABLE.value, "error": row["error"]})
+            self._lacks(place | {"reason": Incomplete.UNREADABLE.value, "error": row["error"]})
         else:
-            self._done.lacks(place | {"reason": Incomplete.DAMAGE.value})
+            self._lacks(place | {"reason": Incomplete.DAMAGE.value})
 
     def summary(self, left: Incomplete | None = None) -> Row:
         """What was exported. left: why the rest was not, where it was not."""
