@@ -254,9 +254,13 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception, *, for_ty
 
 def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> Iterator[Misfit]:
     """The values that keep a release from loading `table`, named as in `config/`; `parsed` is of `raw`."""
+    return misfits(table, _for_types(raw, parsed), before_5=before_5)
+
+
+def _for_types(raw: bytes, parsed: ParsedConfig) -> Any:
+    """What a broker's types decide about; `parsed` is of `raw`."""
     # `parsed` has null for numbers out of range, no earlier values, and no names that are known as bare
-    data = parsed.data if parsed.state is ParseState.STRICT else _parse(raw, for_types=True).data
-    return misfits(table, data, before_5=before_5)
+    return parsed.data if parsed.state is ParseState.STRICT else _parse(raw, for_types=True).data
 
 
 def parse_table(raw: bytes, name: str, *, before_5: bool | None = None) -> ParsedConfig:
@@ -274,7 +278,8 @@ def _parse_table(raw: bytes, table: str, before_5: bool | None) -> ParsedConfig:
         return parsed
     parsed = _named(parsed, table)
     releases = (True, False) if before_5 is None else (before_5,)
-    wrong = [next(refused(raw, parsed, table, before_5=one), None) for one in releases]
+    data = _for_types(raw, parsed)
+    wrong = [next(misfits(table, data, before_5=one), None) for one in releases]
     if wrong[0] is None or None in wrong:
         return parsed
     return ParsedConfig(None, ParseState.UNPARSABLE, str(wrong[0]))
