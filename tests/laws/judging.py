@@ -294,6 +294,10 @@ def _is_renamed(change: dict[str, Any]) -> bool:
     return (change["action"], change["why"]) == ("put", "misnamed-segment")
 
 
+_OF_VERIFY = ("(CQ-SHIFT)", "(CP-TIMERS-UNKNOWN)")
+"""findings of the result that the store did not have: no news to a second plan, whose store has them"""
+
+
 def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
     made, target = asked.made, asked.work / "kept"
     done = asked.ask("recover", made.root, "--output", target, "--apply", "--json")
@@ -338,7 +342,7 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         _safe_as_before(asked, target, release, left)
     second = asked.ask("recover", target, "--json")
     changes = document(second).get("rows", [])
-    harm = [one for one in left if not one.endswith("(CQ-SHIFT)")]  # which is no news to a second plan
+    harm = [one for one in left if not one.endswith(_OF_VERIFY)]
     same = second.exit_code == 1 and harm and _remains(document(second).get("summary", {})) == harm
     if changes or (second.exit_code != 0 and not same):
         named = ("path", "why", "message")
