@@ -123,7 +123,7 @@ def test_filters_of_spark_are_bounds_and_sets() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"path": "/nowhere"}, "no such file"), ({}, "no store given"), ({"table": "x"}, "it is one of"),
+        ({"path": "/nowhere"}, "no such file"), ({}, "no store given"), ({"table": "x"}, "must be one of"),
         ({"topics": "a"}, "option topics"), ({"from": "soon"}, "option from"), ({"offset_range": "1"}, "A:B"),
         ({"table": "findings", "topic": "a"}, "does not apply"), ({"unreadable": "maybe"}, "neither"),
         ({"path": "/nowhere*"}, "matches nothing"),
