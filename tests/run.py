@@ -27,8 +27,8 @@ ENVIRONMENT = ROOT / ".venv"
 BIN = ENVIRONMENT / "bin"
 PYTEST = (BIN / "python", "-m", "pytest", "-q")
 MOST = 8
-WORKERS = ("-n", str(min((os.cpu_count() or 1) + 3, MOST)), "--dist", "loadfile")
-"""three more than there are cores: tests with real stores and those on Spark, a worker each, mostly wait"""
+WORKERS = ("-n", str(min((os.cpu_count() or 1) + 2, MOST)), "--dist", "loadfile")
+"""two more than there are cores: tests with real stores and those on Spark, a worker each, mostly wait"""
 SLOWEST = ("--durations=20", "--durations-min=5")
 MODES = ("--fast", "--full", "--explore", "--table")
 TABLE = ROOT / "docs" / "testing.md"
