@@ -139,10 +139,11 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     files = wants_files(store, moved=bool(database))
     with progress.stage(size):
         derived = DerivedRepair(after, options.release, log, files, work, progress).repair()
-    edits += with_directories(after, [*database, *derived.edits])
+    queues_and_index = list(with_directories(after, [*database, *derived.edits]))
+    edits += queues_and_index
     state = partial(state_edits, store, LogFacts.of(log, derived.full_index_timestamp))
     strays = _strays(store, options, [*unblocked, *edits], state)
-    started = store_with(after, [*derived.edits, *strays])
+    started = store_with(after, [*queues_and_index, *strays])
     timers = timer_log_edits(started, options.release, settings_of(store), progress.reading)
     own = {one.change.path for one in timers}
     unblocked = [one for one in unblocked if one.change.path not in own]

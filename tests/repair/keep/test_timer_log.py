@@ -98,9 +98,12 @@ def test_what_waits_is_in_the_new_log(harm: str, tmp_path: Path) -> None:
     assert not codes & set(TIMER_HARM)
 
 
-def test_timers_that_a_start_would_pass_over_are_due_today(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gone", [(), ("consumequeue",)], ids=["queues", "no queues"])
+def test_timers_that_a_start_would_pass_over_are_due_today(gone: tuple[str, ...], tmp_path: Path) -> None:
     opened = open_golden("b533-timer", tmp_path)
     timers_moved(opened.path, stopped_before=9 * DAY)
+    for one in gone:  # the plan that makes the queues makes the log, too, and not the next one (800218)
+        shutil.rmtree(opened.path / one)
     out = recovered(opened, tmp_path)
     made = units(out)
     assert [one.physical_offset for one in made.values()] == WAITING
