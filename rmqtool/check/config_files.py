@@ -10,12 +10,12 @@ from rmqtool.check.findings import Severity, finding
 from rmqtool.store.config_json import (
     ParsedConfig,
     ParseState,
+    for_types,
     lost_to_backup,
     parse_table,
     read_listed,
-    refused,
 )
-from rmqtool.store.config_types import misnamed
+from rmqtool.store.config_types import misfits, misnamed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -121,7 +121,8 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
 def _load(store: Store, name: str) -> tuple[ParsedConfig, View]:
     parsed, raw = read_listed(store.file(name))
     table = name.rpartition("/")[2].removesuffix(".bak")
-    by_one = (next(refused(raw, parsed, table, before_5=one), None) for one in (True, False))
+    data = for_types(raw, parsed) if parsed.state.has_data else None
+    by_one = (next(misfits(table, data, before_5=one), None) for one in (True, False))
     wrong = next((one for one in by_one if one is not None), None) if parsed.state.has_data else None
     if wrong is not None:  # `read_listed` gives no data where every release refuses
         return parsed._replace(detail=str(wrong)), View.DEPENDS

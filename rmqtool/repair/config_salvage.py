@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.config_files import View
 from rmqtool.recovery.config_tables import config_view
-from rmqtool.store.config_json import parse_config, read_listed, refused
-from rmqtool.store.config_types import with_numbers, without
+from rmqtool.store.config_json import for_types, parse_config, read_listed
+from rmqtool.store.config_types import misfits, with_numbers, without
 
 if TYPE_CHECKING:
     from rmqtool.broker.traits import Traits
@@ -77,7 +77,9 @@ def salvage_file(store: Store, path: str, traits: Traits, written_for: Traits | 
         if plain != json.dumps(whole.data):
             data = plain.encode()
             whole = parse_config(data)
-    wrong = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
+    wrong = (
+        tuple(misfits(table, for_types(data, whole), before_5=not traits.tables_of_5)) if whole.data else ()
+    )
     dropped = tuple(one for one in wrong if not one.unquoted)
     if wrong:
         data = json.dumps(without(whole.data, dropped)).encode()

@@ -28,9 +28,8 @@ from rmqtool.store.remote.address import is_remote
 from rmqtool.store.whole import TABLE, read_whole, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from rmqtool.store.config_types import Misfit
     from rmqtool.store.files import StoreFile
 
 _DEEP = f"is nested more than {LEVELS} levels deep"
@@ -252,14 +251,11 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception, *, for_ty
     return ParsedConfig(data, ParseState.LENIENT, "; ".join([problem, *values.remarks]))
 
 
-def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> Iterator[Misfit]:
-    """The values that keep a release from loading `table`, named as in `config/`; `parsed` is of `raw`."""
-    return misfits(table, _for_types(raw, parsed), before_5=before_5)
+def for_types(raw: bytes, parsed: ParsedConfig) -> Any:
+    """What `misfits` takes: all that a broker's types decide about. parsed: of `raw`, with data.
 
-
-def _for_types(raw: bytes, parsed: ParsedConfig) -> Any:
-    """What a broker's types decide about; `parsed` is of `raw`."""
-    # `parsed` has null for numbers out of range, no earlier values, and no names that are known as bare
+    What was parsed has null for numbers out of range, no earlier values, and no names that are known as bare.
+    """
     return parsed.data if parsed.state is ParseState.STRICT else _parse(raw, for_types=True).data
 
 
@@ -278,7 +274,7 @@ def _parse_table(raw: bytes, table: str, before_5: bool | None) -> ParsedConfig:
         return parsed
     parsed = _named(parsed, table)
     releases = (True, False) if before_5 is None else (before_5,)
-    data = _for_types(raw, parsed)
+    data = for_types(raw, parsed)
     wrong = [next(misfits(table, data, before_5=one), None) for one in releases]
     if wrong[0] is None or None in wrong:
         return parsed
@@ -293,8 +289,8 @@ def _named(parsed: ParsedConfig, table: str) -> ParsedConfig:
         remarks.append(f"has its entries under {odd[:40]!r}, which brokers do not read")
     if not remarks:
         return parsed
-    told = "; ".join([*([parsed.detail] if parsed.detail else []), *remarks])
-    return ParsedConfig(data, ParseState.LENIENT, told)
+    detail = "; ".join([*([parsed.detail] if parsed.detail else []), *remarks])
+    return ParsedConfig(data, ParseState.LENIENT, detail)
 
 
 class _Parsed:

@@ -82,6 +82,18 @@ def test_a_broker_loads_every_table_that_was_written(broker: str, tmp_path: Path
     assert delays["offsetTable"]["18"] == 1
 
 
+GROUP = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": 0}
+
+
+def commit_two(broker: str, root: Path, directory: Path) -> None:
+    """A life of a broker in which a group takes two of three messages."""
+    with Broker(broker, root, directory) as one:
+        for _ in range(3):
+            one.send("T", b"x")
+        one.request(COMMIT_OFFSET, {**GROUP, "commitOffset": 2})
+        one.stop()
+
+
 @pytest.mark.full  # a broker takes half a minute to stop
 @pytest.mark.parametrize("broker", BROKER_RELEASES, indirect=True)
 def test_a_directory_in_the_place_of_a_backup_keeps_offsets_from_being_saved(
@@ -90,12 +102,7 @@ def test_a_directory_in_the_place_of_a_backup_keeps_offsets_from_being_saved(
     root, directory = tmp_path / "store", tmp_path / "broker"
     root.mkdir()
     directory.mkdir()
-    group = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": 0}
-    with Broker(broker, root, directory) as one:
-        for _ in range(3):
-            one.send("T", b"x")
-        one.request(COMMIT_OFFSET, {**group, "commitOffset": 2})
-        one.stop()
+    commit_two(broker, root, directory)
     backup = root / "config" / "consumerOffset.json.bak"
     backup.unlink(missing_ok=True)
     backup.mkdir()
@@ -103,10 +110,10 @@ def test_a_directory_in_the_place_of_a_backup_keeps_offsets_from_being_saved(
     assert found.exit_code == 1
     assert "DR-BLOCKED-FILE" in found.stdout
     with Broker(broker, root, directory) as one:
-        one.request(COMMIT_OFFSET, {**group, "commitOffset": 3})
+        one.request(COMMIT_OFFSET, {**GROUP, "commitOffset": 3})
         one.stop()
     with Broker(broker, root, directory) as one:
-        assert one.request(QUERY_OFFSET, group)[0]["offset"] == "2"
+        assert one.request(QUERY_OFFSET, GROUP)[0]["offset"] == "2"
 
 
 @pytest.mark.full
@@ -142,14 +149,9 @@ def test_offsets_that_a_setting_keeps_a_broker_from(
     root.mkdir()
     directory.mkdir()
     conf.write_text("".join(f"{name}={value}\n" for name, value in {**SIZES, **settings}.items()))
-    group = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": 0}
-    with Broker(broker, root, directory) as one:
-        for _ in range(3):
-            one.send("T", b"x")
-        one.request(COMMIT_OFFSET, {**group, "commitOffset": 2})
-        one.stop()
+    commit_two(broker, root, directory)
     found = rmq("doctor", root, "--as-version", broker, "--store-config", conf, "--json")
     assert found.exit_code == 1
     assert "DR-TABLE-UNREAD" in found.stdout
     with Broker(broker, root, directory, **settings) as one:
-        assert one.request(QUERY_OFFSET, group)[0]["offset"] == "0"
+        assert one.request(QUERY_OFFSET, GROUP)[0]["offset"] == "0"

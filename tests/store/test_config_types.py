@@ -91,6 +91,43 @@ ODD = [
     ("delayOffset.json", '{"offsetTable":{1:5},"dataVersion":5}', True, False),
     ("topics.json", '{"topicConfigTable":{"T":{"perm":1e30}},"dataVersion":{}}', True, True),
     ("delayOffset.json", '{"offsetTable":{1:5},"dataVersion":null}', True, True),
+    (
+        "consumerFilter.json",
+        '{"filterDataByTopic":{"T":{"groupFilterData":{"G":{"compiledExpression":5}}}}}',
+        False,
+        False,
+    ),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"G":{"attributes":[]}},"dataVersion":{}}',
+        True,
+        False,
+    ),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"G":{"attributes":{"a":null}}},"dataVersion":{}}',
+        True,
+        True,
+    ),
+    ("topics.json", '{"topicConfigTable":{},"dataVersion":{"counter":null}}', False, False),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{},"dataVersion":{"counter":""}}', True, False),
+    ("consumerOffset.json", '{"offsetTable":{},"dataVersion":{"counter":null}}', True, True),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{"G":{"groupSysFlag":"x"}}}', True, False),
+    (
+        "consumerFilter.json",
+        '{"filterDataByTopic":{"T":{"groupFilterData":{"G":{"bornTime":[1]}}}}}',
+        False,
+        False,
+    ),
+    ("consumerOrderInfo.json", '{"table":{"T@G":{0:{"l":[1,2]}}}}', False, False),
+    (
+        "consumerOrderInfo.json",
+        '{"table":{"T@G":{0:{"l":1,"o":[1],"ot":{3000000000:1},"oc":{1:2}}}}}',
+        True,
+        True,
+    ),
+    ("consumerOrderInfo.json", '{"table":{"T@G":{0:{"oc":{"q":2}}}}}', False, False),
+    ("topicQueueMapping.json", '{"topicQueueMappingInfoMap":{"T":{"currIdMap":{"p":0}}}}', False, False),
 ]
 
 
@@ -227,52 +264,6 @@ def test_types_of_fields_that_are_written_in_another_way() -> None:
     for text in ('{"offsettable":{"T@G":5}}', '{"topicConfigTable":{"T":{"p_erm":[]}},"dataVersion":{}}'):
         name = "topics.json" if "topic" in text else "consumerOffset.json"
         assert not parse_table(text.encode(), name).state.has_data
-
-
-FURTHER = [
-    (
-        "consumerFilter.json",
-        '{"filterDataByTopic":{"T":{"groupFilterData":{"G":{"compiledExpression":5}}}}}',
-        False,
-        False,
-    ),
-    (
-        "subscriptionGroup.json",
-        '{"subscriptionGroupTable":{"G":{"attributes":[]}},"dataVersion":{}}',
-        True,
-        False,
-    ),
-    (
-        "subscriptionGroup.json",
-        '{"subscriptionGroupTable":{"G":{"attributes":{"a":null}}},"dataVersion":{}}',
-        True,
-        True,
-    ),
-    ("topics.json", '{"topicConfigTable":{},"dataVersion":{"counter":null}}', False, False),
-    ("subscriptionGroup.json", '{"subscriptionGroupTable":{},"dataVersion":{"counter":""}}', True, False),
-    ("consumerOffset.json", '{"offsetTable":{},"dataVersion":{"counter":null}}', True, True),
-    ("subscriptionGroup.json", '{"subscriptionGroupTable":{"G":{"groupSysFlag":"x"}}}', True, False),
-    (
-        "consumerFilter.json",
-        '{"filterDataByTopic":{"T":{"groupFilterData":{"G":{"bornTime":[1]}}}}}',
-        False,
-        False,
-    ),
-    ("consumerOrderInfo.json", '{"table":{"T@G":{0:{"l":[1,2]}}}}', False, False),
-    (
-        "consumerOrderInfo.json",
-        '{"table":{"T@G":{0:{"l":1,"o":[1],"ot":{3000000000:1},"oc":{1:2}}}}}',
-        True,
-        True,
-    ),
-    ("consumerOrderInfo.json", '{"table":{"T@G":{0:{"oc":{"q":2}}}}}', False, False),
-    ("topicQueueMapping.json", '{"topicQueueMappingInfoMap":{"T":{"currIdMap":{"p":0}}}}', False, False),
-]
-
-
-@pytest.mark.parametrize(("name", "text", "before_5", "later"), FURTHER)
-def test_types_of_what_is_deeper(name: str, text: str, before_5: bool, later: bool) -> None:
-    test_what_only_some_read(name, text, before_5, later)
 
 
 def test_text_behind_a_table_with_names_without_quotes() -> None:
